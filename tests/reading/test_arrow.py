@@ -136,16 +136,13 @@ def as_facts(located: Located) -> dict[str, Any]:
 
 
 @contextmanager
-def read_in_pieces(
-    batch: int, piece: int, *, colliding: bool = False
-) -> Iterator[None]:
+def read_in_pieces(batch: int, *, colliding: bool = False) -> Iterator[None]:
     """Batches of so few rows that every way of cutting a query occurs.
 
     With `colliding`, all rows have one key, so that only names can tell them apart.
     """
     with ExitStack() as stack:
         stack.enter_context(patch.object(arrow_sources, "_ROWS", batch))
-        stack.enter_context(patch.object(arrow_sources, "_PIECE_ROWS", piece))
         if colliding:
             for module in (ranker, join):
                 stack.enter_context(patch.object(module, "pair_keys", _same_key))
@@ -206,7 +203,6 @@ def tables(draw: st.DrawFn) -> tuple[list[Row], Any, Labels]:
 @given(
     case=tables(),
     batch=st.integers(1, 12),
-    piece=st.integers(1, 30),
     duplicates=st.sampled_from(["first", "collapse", "keep"]),
     ties=st.sampled_from(["trec", "input"]),
     judged=st.booleans(),
@@ -216,7 +212,6 @@ def tables(draw: st.DrawFn) -> tuple[list[Row], Any, Labels]:
 def test_labels_are_found_in_a_table_of_any_order_and_type_as_the_rule_says(
     case: tuple[list[Row], Any, Labels],
     batch: int,
-    piece: int,
     duplicates: Duplicates,
     ties: Ties,
     judged: bool,  # noqa: FBT001
@@ -224,7 +219,7 @@ def test_labels_are_found_in_a_table_of_any_order_and_type_as_the_rule_says(
 ) -> None:
     rows, table, labels = case
     policies = Policies(duplicates=duplicates, ties=ties)
-    with read_in_pieces(batch, piece, colliding=colliding):
+    with read_in_pieces(batch, colliding=colliding):
         run = arrow_run(TableSource(table))
         located = run.locate(labels, judged=judged, policies=policies)
     assert as_facts(located) == expected(rows, labels, policies, judged=judged)
@@ -245,7 +240,7 @@ def test_a_parquet_file_of_any_row_groups_holds_what_the_table_held(
         return
     file = str(tmp_path / "run.parquet")
     parquet.write_table(table, file, row_group_size=group)
-    with read_in_pieces(batch, 7):
+    with read_in_pieces(batch):
         run = arrow_run(ParquetSource(file, [file]))
         located = run.locate(labels, judged=True, policies=Policies())
     assert as_facts(located) == expected(rows, labels, Policies())
@@ -257,7 +252,7 @@ def test_rankings_and_queries_are_those_of_the_rows(
     case: tuple[list[Row], Any, Labels], batch: int
 ) -> None:
     rows, table, _ = case
-    with read_in_pieces(batch, 5):
+    with read_in_pieces(batch):
         run = arrow_run(TableSource(table))
         rankings = dict(run.rankings(Policies()))
         queries = run.queries()
@@ -439,7 +434,7 @@ def test_a_cell_that_cannot_be_scored_is_named(
 ) -> None:
     columns: dict[str, Any] = {"q": ["q"] * 3, "d": ["a", "b", "c"], "s": [3, 2, 1]}
     table = pa.table(columns | {column: cells})
-    with read_in_pieces(1, 2), pytest.raises(FormatError) as caught:
+    with read_in_pieces(1), pytest.raises(FormatError) as caught:
         ranks(arrow_run(TableSource(table, "run.arrow")), {"q": {"a": 1.0}})
     assert str(caught.value).startswith("run.arrow: ")
     assert problem in str(caught.value)

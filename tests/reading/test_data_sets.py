@@ -48,7 +48,6 @@ def test_folders_globs_and_addresses_are_one_run(folder: Path) -> None:
 def test_any_cut_into_files_and_batches_says_the_same(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(arrow_source, "_PIECE_ROWS", 40)
     monkeypatch.setattr(arrow_source, "_ROWS", 7)
     assert scored(folder) == whole(rows(1), METRICS)
     parts = cut(rows(1), 5, 1, scatter=True)

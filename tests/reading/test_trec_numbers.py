@@ -141,7 +141,6 @@ def test_words_are_grouped_compared_and_ordered_by_their_bytes(
     first, which = some.distinct()
     assert [texts[i] for i in first] == [*dict.fromkeys(texts)]
     assert [texts[first[i]] for i in which] == texts
-    assert some.copy().names() == texts
     firsts = [i for i, p in enumerate(parts) if i == 0 or parts[i - 1] != p]
     assert some.starts().tolist() == firsts
     order = np.lexsort(some.descending_words()[::-1])

@@ -1,18 +1,15 @@
 """Arrow's columns: arrays of ids and numbers, tables, Parquet files, and runs of them.
 
 Buffers are read directly: `Array.to_numpy` would import pandas where it is installed,
-which takes longer than scoring a million rows. A table hands out its rows in pieces
-that may be read at the same time; only the columns asked for are read, a few thousand
-rows at once.
+which takes longer than scoring a million rows. Only the columns asked for are read.
 """
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 import numpy as np
@@ -157,9 +154,7 @@ def ranks_of(array: Any, place: Place) -> Ints:
 _ROWS = 1 << 18
 """Rows read at once."""
 
-_PIECE_ROWS = 1 << 20
 _UNREADABLE = (UnicodeDecodeError, OverflowError)
-_MOST_THREADS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,14 +169,10 @@ class RecordBatch:
         """One of its columns, and how messages name it."""
         return self.rows.column(name), Place(self.path, name, self.first)
 
-    def slice(self, start: int, length: int | None = None) -> "RecordBatch":
+    def slice(self, start: int, stop: int) -> "RecordBatch":
         """Some of the rows."""
-        return RecordBatch(
-            self.rows.slice(start, length), self.path, self.first + start
-        )
-
-
-TablePiece: TypeAlias = Callable[[], Iterator[RecordBatch]]
+        rows = self.rows.slice(start, stop - start)
+        return RecordBatch(rows, self.path, self.first + start)
 
 
 class Tabular(ABC):
@@ -198,10 +189,10 @@ class Tabular(ABC):
     size: int
 
     @abstractmethod
-    def pieces(
+    def batches(
         self, columns: Sequence[str], coded: Sequence[str] = ()
-    ) -> list[TablePiece]:
-        """The rows of some columns, in pieces that follow each other.
+    ) -> Iterator[RecordBatch]:
+        """The rows of some columns, some at a time.
 
         `coded` ones hold few distinct texts, and may come dictionary-encoded.
         """
@@ -209,7 +200,7 @@ class Tabular(ABC):
     def table(self, columns: Sequence[str]) -> Any:
         """Some columns as one table in memory."""
         schema = load_pyarrow().schema([self.schema.field(name) for name in columns])
-        batches = [batch.rows for piece in self.pieces(columns) for batch in piece()]
+        batches = [batch.rows for batch in self.batches(columns)]
         with arrow_errors(self.path or "table"):
             return load_pyarrow().Table.from_batches(batches, schema)
 
@@ -223,18 +214,13 @@ class TableSource(Tabular):
         self.size = table.num_rows
         self._table = table
 
-    def pieces(
+    def batches(
         self, columns: Sequence[str], coded: Sequence[str] = ()
-    ) -> list[TablePiece]:
+    ) -> Iterator[RecordBatch]:
         """Slices of the table; nothing is copied."""
         del coded
-        some = self._table.select(list(columns))
-        starts = range(0, self.size, _PIECE_ROWS)
-        return [partial(self._read, some, first) for first in starts]
-
-    def _read(self, table: Any, first: int) -> Iterator[RecordBatch]:
-        part = table.slice(first, _PIECE_ROWS)
-        for rows in part.to_batches(max_chunksize=_ROWS):
+        first = 0
+        for rows in self._table.select(list(columns)).to_batches(max_chunksize=_ROWS):
             yield RecordBatch(rows, self.path, first)
             first += rows.num_rows
 
@@ -274,18 +260,26 @@ class _Part:
             read_dictionary=[name for name in coded if name not in self.folders],
         )
 
-    def groups(self) -> Iterator[tuple[list[int], int]]:
-        """Row groups that follow each other, and the number of their first row."""
-        groups: list[int] = []
-        first = size = 0
-        for group in range(self.metadata.num_row_groups):
-            groups.append(group)
-            size += self.metadata.row_group(group).num_rows
-            if size >= _PIECE_ROWS // 2:
-                yield groups, first
-                groups, first, size = [], first + size, 0
-        if groups:
-            yield groups, first
+    def batches(
+        self, columns: Sequence[str], coded: Sequence[str]
+    ) -> Iterator[RecordBatch]:
+        """The rows of some columns, those of folders among them."""
+        first = 0
+        with arrow_errors(self.name):
+            file = self.open(coded)
+            own = [name for name in columns if name in file.schema_arrow.names]
+            # Without any column a batch would not know its rows.
+            some = own or file.schema_arrow.names[:1]
+            for rows in file.iter_batches(_ROWS, columns=some):
+                for name in (name for name in columns if name not in own):
+                    value = load_pyarrow().repeat(self.folders[name], rows.num_rows)
+                    rows = rows.append_column(name, value)  # noqa: PLW2901
+                for name in (name for name in coded if name in own):
+                    # Nobody has checked yet that its codes are in the dictionary.
+                    rows.column(name).validate(full=True)
+                # Columns come in the order of the file, whatever the order asked for.
+                yield RecordBatch(rows.select([*columns]), self.name, first)
+                first += rows.num_rows
 
 
 class ParquetSource(Tabular):
@@ -314,46 +308,14 @@ class ParquetSource(Tabular):
             self._parts.append(replace(part, metadata=opened.metadata))
         self.size = sum(part.metadata.num_rows for part in self._parts)
 
-    def pieces(
+    def batches(
         self, columns: Sequence[str], coded: Sequence[str] = ()
-    ) -> list[TablePiece]:
-        """Row groups, several together where they are small."""
+    ) -> Iterator[RecordBatch]:
+        """Row groups, file after file."""
         texts = {"string", "large_string", "binary", "large_binary"}
         coded = [name for name in coded if str(self.schema.field(name).type) in texts]
-        spans = [(part, *span) for part in self._parts for span in part.groups()]
-        read = partial(_read_groups, columns, coded, len(spans) < _threads())
-        return [partial(read, *span) for span in spans]
-
-
-def _read_groups(
-    columns: Sequence[str],
-    coded: Sequence[str],
-    alone: bool,  # noqa: FBT001
-    part: _Part,
-    groups: Sequence[int],
-    first: int,
-) -> Iterator[RecordBatch]:
-    with arrow_errors(part.name):
-        file = part.open(coded)
-        own = [name for name in columns if name in file.schema_arrow.names]
-        named = [name for name in columns if name not in own]
-        # Without any column a batch would not know its rows.
-        batches = file.iter_batches(
-            _ROWS,
-            row_groups=[*groups],
-            columns=own or file.schema_arrow.names[:1],
-            use_threads=alone,
-        )
-        for rows in batches:
-            for name in named:
-                value = load_pyarrow().repeat(part.folders[name], rows.num_rows)
-                rows = rows.append_column(name, value)  # noqa: PLW2901
-            for name in (name for name in coded if name in own):
-                # Nobody has checked yet that its codes are in the dictionary.
-                rows.column(name).validate(full=True)
-            # Columns come in the order of the file, whatever the order asked for.
-            yield RecordBatch(rows.select([*columns]), part.name, first)
-            first += rows.num_rows
+        for part in self._parts:
+            yield from part.batches(columns, coded)
 
 
 def _folders(file: str) -> dict[str, str]:
@@ -371,10 +333,6 @@ def arrow_errors(path: str) -> Iterator[None]:
     except (pyarrow.ArrowException, OSError, *_UNREADABLE) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise FormatError(f"cannot be read: {reason}", path=path) from error
-
-
-def _threads() -> int:
-    return min(os.cpu_count() or 1, _MOST_THREADS)
 
 
 @dataclass(frozen=True)
@@ -408,36 +366,26 @@ class ArrowSource(RunSource):
 
     def parts(self, *, texts: bool = False) -> Iterator[Callable[[], Rankings]]:
         """Rows of the table, cut between two queries."""
-        read = partial(self._rankings, texts=texts)
-        rest: list[_Runs] = []
-        batches = self._batches(texts=texts)
-        following = next(batches, None)
-        while (batch := following) is not None:
-            following = next(batches, None)
-            runs = _Runs(batch, *runs_of(*batch.column(self.columns.query)))
-            if rest and rest[-1].last != runs.queries.view(slice(1)).names():
-                yield partial(read, rest)
-                rest = []
-            if rest and len(runs.start) > 1:
-                # What follows is read without a copy.
-                yield partial(read, [*rest, runs.part(0, 1)])
-                rest, runs = [], runs.part(1)
-            if following is not None and len(runs.start) > 1:
-                yield partial(read, [runs.part(0, -1)])
-                runs = runs.part(-1)
-            rest.append(runs)
-        if rest:
-            yield partial(read, rest)
-
-    def _batches(self, *, texts: bool) -> Iterator[RecordBatch]:
         columns = self.columns
-        value, text = columns.score or columns.rank, columns.text if texts else None
-        names = [columns.query, columns.document, value, text]
+        names = [columns.query, columns.document, columns.score or columns.rank]
+        names += [columns.text] if texts else []
         read = [*dict.fromkeys(name for name in names if name)]
-        for piece in self._table.pieces(read, [columns.query]):
-            yield from piece()
+        ready: list[_Runs] = []
+        for batch in self._table.batches(read, [columns.query]):
+            if ready and len(ready[-1].start) > 1:
+                *before, last = ready
+                # The last query may go on. Only what is joined is copied.
+                if before:
+                    yield partial(self._rankings, [*before, last.part(0, 1)], texts)
+                    last = last.part(1)
+                if len(last.start) > 1:
+                    yield partial(self._rankings, [last.part(0, -1)], texts)
+                ready = [last.part(-1)]
+            ready.append(_Runs(batch, *runs_of(*batch.column(columns.query))))
+        if ready:
+            yield partial(self._rankings, ready, texts)
 
-    def _rankings(self, parts: Sequence["_Runs"], *, texts: bool) -> Rankings:
+    def _rankings(self, parts: Sequence["_Runs"], texts: bool) -> Rankings:  # noqa: FBT001
         columns, rankings = self.columns, []
         value, text = columns.score or columns.rank, columns.text if texts else None
         for batch, queries, start in parts:
@@ -462,17 +410,9 @@ class _Runs(NamedTuple):
     queries: ByteColumn
     start: Ints
 
-    @property
-    def last(self) -> list[str]:
-        """The query of the last row."""
-        return self.queries.view(slice(-1, None)).names()
-
     def part(self, first: int, end: int | None = None) -> "_Runs":
         """Some of the runs."""
         some, begin = slice(first, end), int(self.start[first])
         stop = self.batch.rows.num_rows if end is None else int(self.start[end])
-        return _Runs(
-            self.batch.slice(begin, stop - begin),
-            self.queries.view(some),
-            self.start[some] - begin,
-        )
+        rows = self.batch.slice(begin, stop)
+        return _Runs(rows, self.queries.view(some), self.start[some] - begin)

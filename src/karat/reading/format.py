@@ -31,7 +31,7 @@ from karat.data.runs import Run
 from karat.errors import DataError, FormatError, ParameterError, UsageError
 from karat.reading.files import STDIN, Pieces, blocks, foreign_kind, open_binary
 from karat.reading.meaning.shapes import interpret, interpret_by
-from karat.reading.source import Notes, Role, Source
+from karat.reading.source import HEAD, Notes, Role, Source
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,7 +41,6 @@ Layout: TypeAlias = Literal["nested", "records", "rows"]
 
 _log = logging.getLogger("karat")
 _PACKED = (".gz", ".zst", ".zstd", ".bz2")
-_HEAD = 1 << 16
 _ROLES = ("run", "gold", "samples", "queries")
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[^\s]+")
 _BLANK = b"\xef\xbb\xbf \t\r\n"
@@ -322,22 +321,22 @@ def open_source(
     once = path == STDIN or not os.path.isfile(path)  # noqa: PTH113
     stream = open_binary(path)
     try:
-        head = stream.read(_HEAD)
+        head = stream.read(HEAD)
         chosen = named or choose_format(head, path)
     except DataError:
         stream.close()
         raise
-    if once:
-        # What cannot be opened twice is read on from behind its head.
-        again = io.BufferedReader(Pieces(chain([head], blocks(stream)), stream))
-        return chosen, replace(where, replay=cast("BinaryIO", again))
-    stream.close()
-    return chosen, where
+    if not once:
+        stream.close()
+        return chosen, replace(where, head=head)
+    # What cannot be opened twice is read on from behind its head.
+    again = io.BufferedReader(Pieces(chain([head], blocks(stream)), stream))
+    return chosen, replace(where, head=head, replay=cast("BinaryIO", again))
 
 
 def _is_glob(path: str) -> bool:
     """Whether a path is a pattern that some files fit."""
-    short = len(path) < _HEAD and "\n" not in path
+    short = len(path) < HEAD and "\n" not in path
     if not short or not has_magic(path) or os.path.exists(path):  # noqa: PTH110
         return False
     return any(True for _ in iglob(path, recursive=True))  # noqa: PTH207

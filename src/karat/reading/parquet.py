@@ -285,10 +285,9 @@ def _load_rows(
 def _note_order(table: Tabular, fields: Mapping[str, str], rules: RowColumns) -> None:
     """Look at the order that the first rows have."""
     names = [fields[ours] for ours in ("id", "score", "rank") if ours in fields]
-    batches = (batch for piece in table.pieces(names) for batch in piece())
     scores: dict[str, list[float]] = {}
     ranks: dict[str, list[tuple[float, float]]] = {}
-    for batch in islice(batches, 1):
+    for batch in islice(table.batches(names), 1):
         for record in batch.rows.slice(0, _LOOK).to_pylist():
             query, score, *rank = (record[name] for name in names)
             if not all(isinstance(number, int | float) for number in (score, *rank)):
@@ -302,7 +301,7 @@ def _labels(table: Tabular, mapping: Mapping[str, str]) -> Labels:
     """The grade of each document of each query."""
     columns = [mapping[ours] for ours in ("id", "document", "grade") if ours in mapping]
     parts: list[Rankings] = []
-    for batch in (b for piece in table.pieces(columns) for b in piece()):
+    for batch in table.batches(columns):
         queries, start = runs_of(*batch.column(columns[0]))
         documents = ids_of(*batch.column(columns[1]))
         grades = np.ones(len(documents))
@@ -326,12 +325,11 @@ def _labels(table: Tabular, mapping: Mapping[str, str]) -> Labels:
 
 def read_records(table: Tabular) -> Iterator[dict[str, Any]]:
     """One record for each row."""
-    for piece in table.pieces(table.schema.names):
-        for batch in piece():
-            with arrow_errors(table.path or "table"):
-                records = batch.rows.to_pylist()
-            for record in records:
-                yield {name: _present(value) for name, value in record.items()}
+    for batch in table.batches(table.schema.names):
+        with arrow_errors(table.path or "table"):
+            records = batch.rows.to_pylist()
+        for record in records:
+            yield {name: _present(value) for name, value in record.items()}
 
 
 def _present(value: Any) -> Any:
@@ -367,8 +365,7 @@ def _values(table: Tabular, column: str) -> set[str]:
     kind = str(table.schema.field(column).type)
     if kind not in {"string", "large_string"} and not kind.startswith(_CODES):
         return set()
-    pieces = table.pieces([column], [column])
-    columns = (batch.rows.column(0) for piece in pieces for batch in piece())
+    columns = (batch.rows.column(0) for batch in table.batches([column], [column]))
     return {str(value) for part in columns for value in part.unique().to_pylist()}
 
 

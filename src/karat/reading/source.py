@@ -18,6 +18,9 @@ _EXAMPLES = 3
 _ONE_OR_MORE = re.compile(r"\{([^|]*)\|([^}]*)\}")
 
 _BATCH = 256
+HEAD = 1 << 16
+"""So many of the first bytes say what a file is."""
+
 Role: TypeAlias = Literal["run", "gold", "samples", "queries", "corpus"]
 """What a file is taken for, where its contents could be either."""
 
@@ -111,6 +114,7 @@ class Source:
         notes: where problems and notices go.
         replay: the bytes from the start, when the path cannot be opened twice.
         optional: our names in the mapping that may be about another input only.
+        head: the first bytes, if it is a file.
     """
 
     path: str
@@ -119,6 +123,7 @@ class Source:
     notes: Notes = field(default_factory=Notes)
     replay: BinaryIO | None = None
     optional: frozenset[str] = frozenset()
+    head: bytes = b""
 
     @property
     def name(self) -> str:

@@ -30,7 +30,7 @@ from karat.reading.files import BLOCK, STDIN, open_binary, path_of, read_lines
 from karat.reading.format import SHIPPED, Format
 from karat.reading.meaning.aliases import known_as
 from karat.reading.meaning.ambiguity import note_contradictions, scores_say_the_order
-from karat.reading.source import Notes, Source
+from karat.reading.source import HEAD, Notes, Source, placed
 
 Input: TypeAlias = str | os.PathLike[str] | bytes
 Span: TypeAlias = tuple[Ints, Ints]
@@ -39,7 +39,6 @@ Grades: TypeAlias = dict[str, dict[str, float]]
 _BOM = b"\xef\xbb\xbf"
 _LONGEST_LINE = 1 << 24
 _BEGIN = len(PADDING)
-_HEAD = 1 << 16
 _LOOK = 5
 _SIGNED = (JUDGES.encode(), PEOPLE.encode())
 
@@ -74,12 +73,9 @@ class TrecRuns(Format):
             raise source.mistaken(
                 "is a TREC run", f"karat evaluate {source.path} --gold GOLD"
             )
-        data: str | bytes = source.path
-        if source.replay is not None:
-            data = read_lines(source.replay)
-        run = TrecRun(data, source.name, path=source.path)
-        with open_binary(data) as stream:
-            _note_ranks(stream.read(_HEAD), source)
+        data = None if source.replay is None else read_lines(source.replay)
+        run = TrecRun(source.path if data is None else data, source.name, source.path)
+        _note_ranks(source)
         return Dataset(run=run, format=self.name, notices=source.notes.notices())
 
     def write_run(self, run: Run, stream: BinaryIO) -> None:
@@ -114,26 +110,21 @@ class TrecQrels(Format):
             )
         with source.open() as stream:
             data = read_lines(stream)
+        path, notes = source.path, source.notes
         signed, diverse = _iterations(data)
-        if not diverse:
-            labels = read_qrels(data, source.path, source.notes)
-            sources: dict[str, dict[str, str]] = {}
-            rows = _rows_slowly(data, source.path) if signed else ()
-            for _, query, who, document, _ in rows:
-                if who.startswith((JUDGES, PEOPLE)):
-                    sources.setdefault(query, {})[document] = who
-            gold = Gold(labels, sources=sources, name=source.name)
+        if not signed and not diverse:
+            gold = Gold(_grades(data, path, notes), name=source.name)
             return Dataset(gold=gold, format=self.name)
-        topics = _read_subtopics(data, source.path)
-        labels = {
-            query: {name: max(grades.values()) for name, grades in row.items()}
-            for query, row in topics.items()
-        }
+        rows = _rows_slowly(data, path, notes, diverse=diverse)
+        labels = _best_grades(rows)
+        if not diverse:
+            gold = Gold(labels, sources=_signatures(rows), name=source.name)
+            return Dataset(gold=gold, format=self.name)
         best = "labelled by subtopic; elsewhere the best grade of a document counts"
         notice = Notice(
             "subtopics", len(labels), f"queries are {best}", one=f"query is {best}"
         )
-        gold = Gold(labels, subtopics=topics, name=source.name)
+        gold = Gold(labels, subtopics=rows, name=source.name)
         return Dataset(gold=gold, format=self.name, notices=(notice,))
 
     def write_gold(self, gold: Gold, stream: BinaryIO) -> None:
@@ -150,7 +141,7 @@ class TrecQrels(Format):
 
 
 class TrecRun(ColumnarRun):
-    r"""A run in a TREC file, which is read when asked and never kept.
+    r"""A run in a TREC file, which is read when asked.
 
     Documents are ordered by score and then by id, both descending, whatever the order
     and the ranks in the file. Scores and ids are compared as trec_eval does.
@@ -166,11 +157,11 @@ class TrecRun(ColumnarRun):
         self,
         source: Input,
         name: str | None = None,
-        *,
         path: str | None = None,
+        *,
         block: int = 2 * BLOCK,
     ) -> None:
-        """Say where the run is, and how errors call it; nothing is read yet."""
+        """Say where the run is, and how errors call it."""
         path = path or path_of(source)
         name = name or ("stdin" if path == STDIN else os.path.basename(path))  # noqa: PTH119
         self._lines = _TrecSource(source, path, block)
@@ -196,18 +187,16 @@ class _TrecSource(RunSource):
         # Freed at once, which teaches glibc to keep freed memory of up to this size:
         # each chunk then reuses the pages of the one before, without faulting in new.
         np.empty(1 << 24, np.uint8)
-        last = None
-        try:
-            with self._open() as stream:
-                for chunk in _whole_queries(stream, self._block):
-                    last = last if (tag := chunk.tag) is None else tag
-                    yield partial(self._read, chunk)
-        except MalformedError as problem:
-            self._explain(problem.args[0])
-        if last is None:
+        last: list[bytes] = []
+        with self._open() as stream:
+            for lines, offset in self._whole_queries(stream):
+                last = _last_words(lines) or last
+                yield partial(self._read, lines, offset)
+        if not last:
             with self._open() as stream:
                 raise _nothing_in(stream.read(BLOCK), self.path)
-        self.tag = last.decode("utf-8", "replace")
+        tag = b"".join(last[len(RUN.names) - 1 : len(RUN.names)])
+        self.tag = tag.decode("utf-8", "replace")
 
     def repeated(self, query: str, document: str) -> FormatError:
         """Where the document is listed for the first and for the second time."""
@@ -227,18 +216,32 @@ class _TrecSource(RunSource):
         text, one = f"lines have {what}", f"line has {what}"
         return (Notice("columns", ignored, text, one=one),)
 
-    def _read(self, chunk: "_Chunk") -> Rankings:
+    def _whole_queries(self, stream: BinaryIO) -> Iterator[tuple[bytes, int]]:
+        """Lines of whole queries, of about one block, and their offset."""
+        text = stream.read(max(self._block, len(_BOM)))
+        offset = len(_BOM) if text.startswith(_BOM) else 0
+        text = text.removeprefix(_BOM)
+        while block := stream.read(max(self._block, len(text))):
+            if end := _last_query(text):
+                yield text[:end], offset
+            text, offset = text[end:] + block, offset + end
+            if len(text) - text.rfind(b"\n") > _LONGEST_LINE:
+                self._explain(offset)
+        if text:
+            yield text, offset
+
+    def _read(self, lines: bytes, offset: int) -> Rankings:
         try:
-            (query, document, score), remarks = _split_lines(chunk, RUN, (0, 2, 4))
+            (query, document, score), remarks = _split_lines(lines, RUN, (0, 2, 4))
             return Rankings.of(query, document, numbers(score), ignored=remarks)
         except ValueError:
-            self._explain(chunk.offset)
+            self._explain(offset)
 
     def _open(self) -> BinaryIO:
         """The file from the start; what can be read only once is kept."""
         source = self._source
         if not isinstance(source, bytes) and not os.path.isfile(source):  # noqa: PTH113
-            with open_binary(self._source) as stream:
+            with open_binary(source) as stream:
                 self._source = read_lines(stream)
         return open_binary(self._source)
 
@@ -248,11 +251,11 @@ class _TrecSource(RunSource):
         raise FormatError("a line is malformed", path=self.path)
 
 
-def _note_ranks(head: bytes, source: Source) -> None:
+def _note_ranks(source: Source) -> None:
     """Say so if the ranks on the first lines contradict the scores."""
     ranks: dict[str, list[tuple[float, float]]] = {}
-    lines = head.splitlines()
-    for line in lines[:-1] if len(head) == _HEAD else lines:
+    lines = source.head.splitlines()
+    for line in lines[:-1] if len(source.head) == HEAD else lines:
         words = line.split()
         if len(words) == len(RUN.names) and all(map(_is_number, words[3:5])):
             query = words[0].decode("utf-8", "replace")
@@ -260,62 +263,75 @@ def _note_ranks(head: bytes, source: Source) -> None:
     note_contradictions(ranks, source.notes)
 
 
-def read_qrels(
-    source: Input, name: str | None = None, notes: Notes | None = None
-) -> Grades:
-    r"""The grade of each judged document, by query; of two grades the first counts.
+def read_qrels(source: Input, name: str | None = None) -> Grades:
+    r"""The grade of each judged document, by query.
 
     Example:
         >>> read_qrels(b"q1 0 d7 2\nq1 0 d3 0\n")
         {'q1': {'d7': 2.0, 'd3': 0.0}}
     """
-    path = name or path_of(source)
     with open_binary(source) as stream:
-        data = read_lines(stream).removeprefix(_BOM)
-    labels = _read_labels(data)
-    if labels is None:
-        labels = _read_labels_slowly(data, path, notes or Notes())
-    if not labels:
-        raise _nothing_in(data, path)
-    return labels
+        return _grades(read_lines(stream), name or path_of(source), Notes())
 
 
-def _read_labels(data: bytes) -> Grades | None:
-    """All lines at once; None where a line is wrong or a document judged twice."""
+def _grades(data: bytes, path: str, notes: Notes) -> Grades:
+    """All lines at once, unless one is wrong or a document is judged twice."""
     try:
-        columns, _ = _split_lines(_Chunk.of(data + b"\n"), QRELS, (0, 2, 3))
+        columns, _ = _split_lines(data.removeprefix(_BOM), QRELS, (0, 2, 3))
         grades = numbers(columns[2]).tolist()
     except ValueError:
-        return None
+        return _best_grades(_rows_slowly(data, path, notes))
     queries, documents = columns[0].names(), columns[1].names()
     labels: Grades = {q: {} for q in dict.fromkeys(queries)}
     rows = map(labels.__getitem__, queries)
     for row, document, grade in zip(rows, documents, grades, strict=True):
         row[document] = grade
-    distinct = sum(map(len, labels.values()))
-    return labels if distinct == len(queries) else None
+    if labels and sum(map(len, labels.values())) == len(queries):
+        return labels
+    return _best_grades(_rows_slowly(data, path, notes))
 
 
-def _read_labels_slowly(data: bytes, path: str, notes: Notes) -> Grades:
-    labels: Grades = {}
-    lines: dict[tuple[str, str], int] = {}
-    for line, query, _, document, grade in _rows_slowly(data, path):
-        before = lines.setdefault((query, document), line)
-        if before != line:
-            problem = f"document {document!r} is judged twice, first in line {before}"
-            error = FormatError(problem, path=path, line=line, query=query)
-            error.finding = "conflicting grades"
-            notes.problem(error)
-            continue
-        labels.setdefault(query, {})[document] = grade
-    return labels
+def _rows_slowly(
+    data: bytes, path: str, notes: Notes, *, diverse: bool = False
+) -> dict[str, Grades]:
+    """The grade of each document for each iteration, by query.
 
-
-def _rows_slowly(data: bytes, path: str) -> Iterator[tuple[int, str, str, str, float]]:
-    """Line, query, iteration, document and grade of each judgement."""
+    Only where queries are `diverse` may a document be judged several times.
+    """
+    rows: dict[str, Grades] = {}
+    lines: dict[tuple[str, str, str], int] = {}
     for line, words in split_lines_slowly(io.BytesIO(data), QRELS, path):
         query, iteration, document = (word.decode() for word in words[:3])
-        yield line, query, iteration, document, number(words[3])
+        before = lines.setdefault((query, document, iteration if diverse else ""), line)
+        if before == line:
+            row = rows.setdefault(query, {}).setdefault(document, {})
+            row[iteration] = number(words[3])
+            continue
+        what = f"twice for subtopic {iteration!r}" if diverse else "twice"
+        problem = f"document {document!r} is judged {what}, first in line {before}"
+        error = FormatError(problem, path=path, line=line, query=query)
+        error.finding = "conflicting grades"
+        notes.problem(error)
+    if not rows:
+        raise _nothing_in(data, path)
+    return rows
+
+
+def _best_grades(rows: dict[str, Grades]) -> Grades:
+    return {
+        query: {name: max(grades.values()) for name, grades in row.items()}
+        for query, row in rows.items()
+    }
+
+
+def _signatures(rows: dict[str, Grades]) -> dict[str, dict[str, str]]:
+    """Who judged each document, where the iteration says so."""
+    sources: dict[str, dict[str, str]] = {}
+    for query, row in rows.items():
+        for document, (who,) in row.items():
+            if who.startswith((JUDGES, PEOPLE)):
+                sources.setdefault(query, {})[document] = who
+    return sources
 
 
 def _iterations(data: bytes) -> tuple[bool, bool]:
@@ -330,18 +346,6 @@ def _iterations(data: bytes) -> tuple[bool, bool]:
         if not (pair[-1].startswith(_SIGNED) or pair[0].startswith(b"#"))
     ]
     return signed, len({*topics}) < len(topics)
-
-
-def _read_subtopics(data: bytes, path: str) -> dict[str, Grades]:
-    """The grade for each subtopic of each document, by query."""
-    labels: dict[str, Grades] = {}
-    for line, query, topic, document, grade in _rows_slowly(data, path):
-        grades = labels.setdefault(query, {}).setdefault(document, {})
-        if topic in grades:
-            problem = f"document {document!r} is judged twice for subtopic {topic!r}"
-            raise FormatError(problem, path=path, line=line, query=query)
-        grades[topic] = grade
-    return labels
 
 
 def _word(name: str | None, query: str) -> bytes:
@@ -375,94 +379,57 @@ def _is_number(word: bytes) -> bool:
     return True
 
 
-class MalformedError(ValueError):
-    """A line at or after this offset is wrong: for who explains it, not for users."""
-
-
-class _Chunk(NamedTuple):
-    """Some lines between two `PADDING`, and their offset in the file."""
-
-    text: bytes
-    offset: int
-
-    @classmethod
-    def of(cls, lines: bytes, offset: int = 0) -> "_Chunk":
-        """Lines, of which the last one ends with a newline."""
-        return cls(b"".join((PADDING, lines, PADDING)), offset)
-
-    @property
-    def end(self) -> int:
-        """Behind the last line's newline."""
-        return len(self.text) - _BEGIN
-
-    @property
-    def tag(self) -> bytes | None:
-        """The sixth column of the last line that says something; None without such."""
-        end = self.end
-        while end > _BEGIN:
-            start = max(self.text.rfind(b"\n", 0, end - 1) + 1, _BEGIN)
-            if words := _words(self.text[start:end], RUN):
-                return b"".join(words[len(RUN.names) - 1 : len(RUN.names)])
-            end = start
-        return None
-
-
-def _whole_queries(stream: BinaryIO, size: int) -> Iterator[_Chunk]:
-    """Cut a file between two queries, about every `size` bytes."""
-    text = stream.read(max(size, len(_BOM)))
-    offset = len(_BOM) if text.startswith(_BOM) else 0
-    text = text.removeprefix(_BOM)
-    while block := stream.read(max(size, len(text))):
-        end = _last_query(text)
-        if end:
-            yield _Chunk.of(text[:end], offset)
-        text, offset = text[end:] + block, offset + end
-        if len(text) - text.rfind(b"\n") > _LONGEST_LINE:
-            raise MalformedError(offset)
-    if text:
-        yield _Chunk.of(text.removesuffix(b"\n") + b"\n", offset)
-
-
 def _last_query(text: bytes) -> int:
     """Where the lines of the last query begin; 0 where all lines are of one."""
-    end = text.rfind(b"\n") + 1
     last: list[bytes] = []
-    while end:
-        start = text.rfind(b"\n", 0, end - 1) + 1
-        word = text[start:end].split(None, 1)[:1]
+    for start, line in _backwards(text, text.rfind(b"\n") + 1):
+        word = line.split(None, 1)[:1]
         last = last or word
-        if word != last and word:
-            return end
-        end = start
+        if word and word != last:
+            return start + len(line)
     return 0
 
 
+def _last_words(text: bytes) -> list[bytes]:
+    """The columns of the last line that says something."""
+    lines = (_words(line, RUN) for _, line in _backwards(text, len(text)))
+    return next(filter(None, lines), [])
+
+
+def _backwards(text: bytes, end: int) -> Iterator[tuple[int, bytes]]:
+    """Lines from the last to the first, each with the place where it begins."""
+    while end:
+        start = text.rfind(b"\n", 0, end - 1) + 1
+        yield start, text[start:end]
+        end = start
+
+
 def _split_lines(
-    chunk: _Chunk, kind: Line, wanted: Sequence[int]
+    lines: bytes, kind: Line, wanted: Sequence[int]
 ) -> tuple[list[ByteColumn], int]:
     """The wanted columns of all lines, and how many lines have a remark."""
-    if not _is_text(chunk):
-        raise MalformedError(chunk.offset)
-    spans, remarks = _spans(chunk, kind, wanted), 0
+    if b"\0" in lines or not (lines.isascii() or lines.decode()):
+        raise ValueError
+    remarks = 0
+    spans, text = _spans(lines, kind, wanted)
     if spans is None:
-        chunk, remarks = _tidy(chunk, kind)
-        spans = _spans(chunk, kind, wanted) or []
-    data = np.frombuffer(chunk.text, np.uint8)
-    return [ByteColumn(data, start, stop - start) for start, stop in spans], remarks
+        tidy = []
+        for line in lines.split(b"\n"):
+            words = _check_line(line, kind)
+            remarks += len(words) > len(kind.names)
+            tidy += [b" ".join(words[: len(kind.names)])] if words else []
+        spans, text = _spans(b"\n".join(tidy), kind, wanted)
+    data = np.frombuffer(text, np.uint8)
+    columns = [ByteColumn(data, start, stop - start) for start, stop in spans or ()]
+    return columns, remarks
 
 
-def _is_text(chunk: _Chunk) -> bool:
-    if b"\0" in chunk.text:
-        return False
-    try:
-        return chunk.text.isascii() or bool(chunk.text.decode())
-    except UnicodeDecodeError:
-        return False
-
-
-def _spans(chunk: _Chunk, kind: Line, wanted: Sequence[int]) -> list[Span] | None:
-    """Where the wanted columns start and stop; None when lines are not all alike."""
-    body = np.frombuffer(chunk.text, np.uint8, chunk.end)
+def _spans(
+    lines: bytes, kind: Line, wanted: Sequence[int]
+) -> tuple[list[Span] | None, bytes]:
+    """Where columns start and stop in a text with padding; None for uneven lines."""
+    text = b"".join((PADDING, lines.removesuffix(b"\n"), b"\n", PADDING))
+    body = np.frombuffer(text, np.uint8, len(text) - _BEGIN)
     blank = (body - np.uint8(ord("\t"))) <= ord("\r") - ord("\t")
     blank |= body == ord(" ")
     newline = body == ord("\n")
@@ -471,8 +438,8 @@ def _spans(chunk: _Chunk, kind: Line, wanted: Sequence[int]) -> list[Span] | Non
     if spans is None:
         spans = _uneven_columns(blank, newline, len(kind.names), with_first)
     if spans is None or (body[spans[0][0]] == ord("#")).any():
-        return None
-    return spans[1:]
+        return None, text
+    return spans[1:], text
 
 
 def _even_columns(
@@ -504,19 +471,6 @@ def _uneven_columns(
     return [(starts[column::count], stops[column::count]) for column in wanted]
 
 
-def _tidy(chunk: _Chunk, kind: Line) -> tuple[_Chunk, int]:
-    """The chunk without comments and remarks, and how many remarks there were."""
-    lines, remarks = [], 0
-    for line in chunk.text.split(b"\n"):
-        words = _words(line, kind)
-        if _miscounted(line, words, kind):
-            raise MalformedError(chunk.offset)
-        if words:
-            remarks += len(words) > len(kind.names)
-            lines.append(b" ".join(words[: len(kind.names)]) + b"\n")
-    return _Chunk.of(b"".join(lines), chunk.offset), remarks
-
-
 def _words(line: bytes, kind: Line) -> list[bytes]:
     """The columns of a line; none in an empty line or a comment."""
     words = line.split(None, kind.most)
@@ -542,50 +496,49 @@ def split_lines_slowly(
     for line, text in enumerate(lines, count):
         if line == 1 and not offset:
             text = text.removeprefix(_BOM)  # noqa: PLW2901
-        words = _words(text, kind)
-        problem, hint = _problem(text, words, kind)
-        if problem:
-            query = words[0].decode("utf-8", "replace") if words else None
-            error = FormatError(problem, path=path, line=line, query=query, hint=hint)
+        try:
+            words = _check_line(text, kind)
+        except FormatError as error:
+            query = b"".join(_words(text, kind)[:1]).decode("utf-8", "replace")
+            problem = placed(error, path=path, line=line, query=query or None)
             if tell is None:
-                raise error
-            tell(error)
-        elif words:
-            yield line, words
+                raise problem from None
+            tell(problem)
+        else:
+            if words:
+                yield line, words
 
 
-def _problem(line: bytes, words: list[bytes], kind: Line) -> tuple[str, str | None]:
-    """What is wrong with a line and what to do about it; nothing is an empty text."""
+def _check_line(line: bytes, kind: Line) -> list[bytes]:
+    """The columns of a line, if nothing is wrong with it."""
     if len(line) >= _LONGEST_LINE:
-        return f"the line does not end within {_LONGEST_LINE >> 20} MB", None
+        size = _LONGEST_LINE >> 20
+        raise FormatError(f"the line does not end within {size} MB")
     try:
-        text = line.decode()
+        line.decode()
     except UnicodeDecodeError as error:
         problem = f"byte {line[error.start]:#x} at {error.start + 1} is not UTF-8"
-        return problem, "save the file as UTF-8"
-    if "\0" in text:
-        return "a NUL byte, so this is not text", "save the file as UTF-8"
-    if miscounted := _miscounted(line, words, kind):
-        return miscounted
+        raise FormatError(problem, hint="save the file as UTF-8") from None
+    if b"\0" in line:
+        hint = "save the file as UTF-8"
+        raise FormatError("a NUL byte, so this is not text", hint=hint)
+    words, size = _words(line, kind), len(line.split())
+    if words and not len(kind.names) <= len(words) <= kind.most:
+        hint = f"a line reads: {' '.join(kind.names)}"
+        if kind is QRELS and size == len(RUN.names):
+            hint += "; is it a run? then the files are swapped"
+        problem = f"expected {len(kind.names)} columns, found {size:,}"
+        raise FormatError(problem, hint=hint)
+    if len(words) > len(kind.names) and b"\r" in line.rstrip():
+        # Several lines, which end as on old Macs.
+        hint = "save the file with Unix line ends"
+        raise FormatError("a carriage return within the line", hint=hint)
     try:
         number(words[kind.value] if words else b"0")
     except ValueError:
-        word = words[kind.value].decode()[:40]
-        name = kind.names[kind.value]
-        return f"the {name} must be a finite number, got {word!r}", None
-    return "", None
-
-
-def _miscounted(line: bytes, words: list[bytes], kind: Line) -> tuple[str, str] | None:
-    if words and not len(kind.names) <= len(words) <= kind.most:
-        hint = f"a line reads: {' '.join(kind.names)}"
-        if kind is QRELS and len(line.split()) == len(RUN.names):
-            hint += "; is it a run? then the files are swapped"
-        return f"expected {len(kind.names)} columns, found {len(line.split()):,}", hint
-    if len(words) > len(kind.names) and b"\r" in line.rstrip():
-        # Several lines, which end as on old Macs.
-        return "a carriage return within the line", "save the file with Unix line ends"
-    return None
+        name, word = kind.names[kind.value], words[kind.value].decode()[:40]
+        raise FormatError(f"the {name} must be a finite number, got {word!r}") from None
+    return words
 
 
 def _nothing_in(data: bytes, path: str) -> FormatError:

@@ -6,6 +6,7 @@ whoever looks at the few survivors to check, byte by byte.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, TypeAlias, overload
 
 import numpy as np
@@ -75,18 +76,6 @@ class ByteColumn:
         """Some rows over the same bytes."""
         return ByteColumn(self.data, self.start[rows], self.length[rows])
 
-    def copy(self) -> "ByteColumn":
-        """The same rows with only their own bytes, so that the rest can be freed."""
-        start = np.cumsum(self.length) - self.length
-        size = int(self.length.sum())
-        data = np.zeros(size + _WORD, np.uint8)
-        shift = self.start - start
-        if len(shift) and (shift == shift[0]).all():
-            data[:size] = self.data[shift[0] : shift[0] + size]
-        else:
-            data[:size] = self.data[np.repeat(shift, self.length) + np.arange(size)]
-        return ByteColumn(data, start, self.length.copy())
-
     def texts(self) -> "ByteColumn":
         """The same ids as texts."""
         return self
@@ -94,23 +83,16 @@ class ByteColumn:
     def names(self) -> list[str]:
         """The texts as Python strings."""
         ends = (self.start + self.length).tolist()
+        pairs = zip(self.start.tolist(), ends, strict=True)
         data = self.data.data
-        if len(ends) > _LONG and (text := self._ascii()) is not None:
-            pairs = zip(self.start.tolist(), ends, strict=True)
-            return [text[begin:end] for begin, end in pairs]
+        # All bytes at once, if they are not many more than those of the rows.
+        if len(ends) > _LONG and len(data) <= 4 * int(self.length.sum()):
+            with suppress(UnicodeDecodeError):
+                text = str(data, "ascii")
+                return [text[begin:end] for begin, end in pairs]
         return [
-            str(data[begin:end], "utf-8", "surrogateescape")
-            for begin, end in zip(self.start.tolist(), ends, strict=True)
+            str(data[begin:end], "utf-8", "surrogateescape") for begin, end in pairs
         ]
-
-    def _ascii(self) -> str | None:
-        """All bytes as one text, if they are not many more than those of the rows."""
-        if len(self.data) > 4 * int(self.length.sum()):
-            return None
-        try:
-            return str(self.data.data, "ascii")
-        except UnicodeDecodeError:
-            return None
 
     def keys(self) -> Keys:
         """A number for each text: its bytes if they are eight at most, else a hash."""
@@ -291,16 +273,18 @@ def first_rows(values: npt.NDArray[Any]) -> Ints:
     """
     rows = np.arange(len(values), dtype=np.int32 if len(values) < 1 << 31 else np.int64)
     first = rows.astype(np.int64)
-    bits = (2 * len(values)).bit_length()
+    bits = (4 * len(values)).bit_length()
     table = np.empty(1 << bits, rows.dtype)
     keys = values.astype(np.uint64) * MIX
     while len(rows):
         slot = (keys >> np.uint64(64 - bits)).view(np.int64)
         table[slot[::-1]] = rows[::-1]
         winner = table.take(slot)
-        first[rows] = winner
-        left = np.flatnonzero(values[winner] != values[rows])
-        rows, keys = rows[left], keys[left]
+        beaten = np.flatnonzero(winner != rows)
+        rows, winner = rows[beaten], winner[beaten]
+        same = values[winner] == values[rows]
+        first[rows[same]] = winner[same]
+        rows, keys = rows[~same], keys[beaten[~same]]
         keys = (keys ^ (keys >> np.uint64(29))) * MIX
     return first
 
@@ -342,31 +326,13 @@ def join_ids(parts: Sequence[Column]) -> Column:
     return join_columns([part.texts() for part in parts])
 
 
-def find_repeated(keys: Keys) -> Ints:
-    """The rows whose key occurs more than once, ascending.
-
-    Every row writes its number into a slot chosen by its key; the last writer stays.
-    Equal keys share a slot, so of two rows with one key either the later stayed and
-    the other sees it there, or another key displaced both: the few displaced choose
-    other slots. This looks at most rows twice; sorting them all would take longer.
-    """
-    size = len(keys)
-    bits = (size * 4).bit_length()
-    slot = (keys >> np.uint64(64 - bits)).view(np.int64)
-    row = np.arange(size, dtype=np.int32 if size < 1 << 31 else np.int64)
-    last = np.empty(1 << bits, row.dtype)
-    last[slot] = row
-    winner = last.take(slot)
-    beaten = np.flatnonzero(winner != row)
-    if not len(beaten):
-        return beaten
-    lost = keys[beaten]
-    same = lost == keys[winner[beaten]]
-    displaced = lost[~same]
-    again = find_repeated((displaced ^ (displaced >> np.uint64(29))) * MIX)
-    # Not made distinct: np.unique would import numpy.ma, which takes longer than this.
-    repeated = np.concatenate((lost[same], displaced[again]))
-    return np.flatnonzero(np.isin(keys, repeated)) if len(repeated) else beaten[:0]
+def repeated(values: npt.NDArray[Any]) -> Ints:
+    """The rows whose value occurs more than once, ascending."""
+    first = first_rows(values)
+    later = np.flatnonzero(first != np.arange(len(values)))
+    some = np.zeros(len(values) if len(later) else 0, np.bool_)
+    some[later] = some[first[later]] = True
+    return np.flatnonzero(some)
 
 
 def ranges(begin: Ints, end: Ints) -> tuple[Ints, Ints]:

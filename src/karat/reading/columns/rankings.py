@@ -13,9 +13,9 @@ from karat.reading.columns.ids import (
     ByteColumn,
     Column,
     Keys,
-    find_repeated,
     join_columns,
     join_ids,
+    repeated,
     stable_order,
 )
 
@@ -261,7 +261,7 @@ def _search(group: Ints, words: Sequence[npt.NDArray[Any]], asked: Ints) -> Ints
 
 def repeated_rows(some: Rankings, keys: Keys, policies: Policies) -> Ints:
     """The rows whose document has a better rank in the same ranking."""
-    rows = find_repeated(keys)
+    rows = repeated(keys)
     if not len(rows):
         return rows
     _, document = some.documents.view(rows).distinct()

@@ -233,9 +233,9 @@ def _removed_before(some: Rankings, ranks: Ints, once: Bools) -> Ints:
 
 
 class ColumnarRun(Run):
-    """A run with one row for each retrieved document, read when asked and never kept.
+    """A run with one row for each retrieved document, read when asked.
 
-    The outcome does not depend on the order of the rows.
+    Only its first rows are kept. The outcome does not depend on the order of the rows.
 
     Attributes:
         name: how reports call the system.
@@ -244,14 +244,12 @@ class ColumnarRun(Run):
     def __init__(self, source: RunSource, name: str = "run") -> None:
         self.name = name
         self.source = source
+        self._head: Rankings | None = None
 
     def queries(self) -> list[str]:
         """The ids of the queries, in input order."""
         names = (part().queries.names() for part in self.source.parts())
         return [*dict.fromkeys(chain.from_iterable(names))]
-
-    def _first(self, *, texts: bool = False) -> Rankings:
-        return next(iter(self.source.parts(texts=texts)))()
 
     def sample_ids(self) -> list[str]:
         """A few document ids, to show what they look like."""
@@ -269,20 +267,21 @@ class ColumnarRun(Run):
     ) -> dict[str, list[str]]:
         """The documents of some queries, in the order of the rows."""
         found: dict[str, list[str]] = {}
-        for some in (part() for part in self.source.parts()):
+        parts = (part() for part in self.source.parts())
+        if first is not None:
+            parts = iter([self._head or next(parts)])
+        for some in parts:
             bounds = zip(some.start.tolist(), some.size.tolist(), strict=True)
             for name, (start, size) in zip(some.queries.names(), bounds, strict=True):
                 if name in queries:
                     rows = slice(start, start + min(size, first or size))
                     found.setdefault(name, []).extend(some.documents.view(rows).names())
-            if first is not None:
-                break
         return found
 
     def kinds(self) -> frozenset[str]:
         """Whether documents are known by `ids`, by `texts`, or both."""
-        texts = self._first(texts=True).texts is not None
-        return frozenset({"ids", "texts"} if texts else {"ids"})
+        first = next(iter(self.source.parts(texts=True)))()
+        return frozenset({"ids"} if first.texts is None else {"ids", "texts"})
 
     def locate(self, labels: Labels, *, judged: bool, policies: Policies) -> Located:
         """Find the labelled documents, whatever the order of the rows."""
@@ -331,13 +330,20 @@ class ColumnarRun(Run):
         work = partial(find_labels, index=index, policies=policies)
         parts: list[LabelledRows] = []
         met = np.zeros(index.size, np.bool_)
-        for part in _in_order(work, self.source.parts()):
+        reads = iter(self.source.parts())
+        first = (partial(self._read_head, read) for read in islice(reads, 1))
+        for part in _in_order(work, chain(first, reads)):
             if parts and (part.scattered or met[part.query].any()):
                 # A query in two places: all its rows are needed at once.
                 return [work(self.source.whole)]
             met[part.query] = True
             parts.append(part)
         return parts
+
+    def _read_head(self, read: Callable[[], Rankings]) -> Rankings:
+        """The first part, which is kept for who looks at a few rows later."""
+        self._head = read()
+        return self._head
 
     def rankings(self, policies: Policies) -> Iterator[tuple[str, list[Document]]]:
         """Each query's documents, best first."""
