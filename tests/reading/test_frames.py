@@ -12,8 +12,8 @@ import pytest
 
 from karat import Dataset
 from karat.extend import FormatError, MissingExtraError, Policies, UnknownNameError
-from karat.reading.frames import load_frame
 from karat.reading.meaning.shapes import is_frame
+from karat.reading.tables import load_frame
 
 COLUMNS: dict[str, list[Any]] = {
     "query_id": ["q1", "q1", "q2"],

@@ -11,7 +11,7 @@ import pytest
 import karat
 from karat.data.gold import ColumnLabels
 from karat.extend import FormatError
-from karat.reading import parquet as tables
+from karat.reading import tables
 
 METRICS = ["ndcg@5", "recall", "rr", "ap", "judged@5", "bpref"]
 

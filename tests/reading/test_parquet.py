@@ -24,7 +24,7 @@ from karat.extend import (
     Source,
 )
 from karat.reading import arrow as arrow_arrays
-from karat.reading.parquet import PARQUET
+from karat.reading.tables import PARQUET
 from karat.reading.write import write
 
 RUN = pa.table(
@@ -253,7 +253,7 @@ def test_without_pyarrow_the_extra_is_named(
 def test_scoring_a_file_does_not_wake_pandas(tmp_path: Path) -> None:
     file = written(RUN, tmp_path / "run.parquet")
     code = (
-        "import sys; from karat.reading.parquet import *;"
+        "import sys; from karat.reading.tables import *;"
         "from karat.reading.format import Source;"
         "from karat.data.policies import Policies;"
         f"run = PARQUET.read(Source({str(file)!r}, 'run')).run;"

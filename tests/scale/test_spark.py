@@ -10,7 +10,7 @@ import pytest
 import karat
 import karat.scale
 from karat.extend import FormatError
-from karat.reading import frames as distributed
+from karat.reading import tables as distributed
 from tests.scale.parts import GOLD, rows, table, told, whole
 
 pytestmark = [

@@ -4,11 +4,16 @@ Buffers are read directly: `Array.to_numpy` would import pandas where it is inst
 which takes longer than scoring a million rows. Only the columns asked for are read.
 """
 
+import io
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatch
 from functools import partial
+from glob import glob, has_magic
+from itertools import chain
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
@@ -26,6 +31,10 @@ from karat.reading.columns.ids import (
 )
 from karat.reading.columns.rankings import Rankings
 from karat.reading.columns.run import RunSource
+from karat.reading.source import Source
+
+_PARQUET = b"PAR1"
+_ARROW = b"ARROW1"
 
 _NUMBERS = {
     **{
@@ -333,6 +342,101 @@ def arrow_errors(path: str) -> Iterator[None]:
     except (pyarrow.ArrowException, OSError, *_UNREADABLE) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise FormatError(f"cannot be read: {reason}", path=path) from error
+
+
+def parquet_files(folder: Path) -> list[str]:
+    """The Parquet files in a folder and below it, without those that hide."""
+    return _visible(map(str, folder.rglob("*.parquet")))
+
+
+def _visible(files: Iterable[str]) -> list[str]:
+    hidden = ("_", ".")
+    return sorted(file for file in files if not Path(file).name.startswith(hidden))
+
+
+def open_table(source: Source) -> Tabular:
+    """The table of a file, a folder or a glob, on this machine or elsewhere."""
+    path = source.path
+    if "://" in path:
+        return _open_remote(source)
+    if Path(path).is_dir() or not Path(path).exists():
+        paths = glob(path, recursive=True)  # noqa: PTH207
+        folders = (parquet_files(Path(name)) for name in paths if Path(name).is_dir())
+        files = [*_visible(name for name in paths if Path(name).is_file())]
+        if files := [*files, *chain.from_iterable(folders)]:
+            return ParquetSource(path, files)
+        if paths or has_magic(path):
+            raise source.error("there are no .parquet files in it")
+    load_pyarrow()
+    with source.open() as stream:
+        head = stream.read(len(_ARROW))
+        plain = isinstance(getattr(stream, "raw", None), io.FileIO)
+        data = None if plain else head + stream.read()
+    if head.startswith(_PARQUET):
+        return ParquetSource(source.path, [source.path], data)
+    return _open_arrow(source.path, head, data)
+
+
+def _open_remote(source: Source) -> Tabular:
+    """A file, a folder or a glob on a file system that Arrow or fsspec knows."""
+    load_pyarrow()
+    # Arrow's own systems take long to load, and few need them.
+    from pyarrow import fs  # noqa: PLC0415  an extra
+
+    scheme, _, rest = source.path.partition("://")
+    with arrow_errors(source.path):
+        try:
+            system, root = fs.FileSystem.from_uri(_before_magic(source.path))
+            rest = root + source.path[len(_before_magic(source.path)) :]
+        except (load_pyarrow().ArrowInvalid, load_pyarrow().ArrowNotImplementedError):
+            system = _by_fsspec(scheme, source)
+            root = _before_magic(rest)
+        info = system.get_file_info(root)
+        files = [root]
+        if info.type == fs.FileType.Directory:
+            chosen = fs.FileSelector(root, recursive=True)
+            under = [i.path for i in system.get_file_info(chosen) if i.is_file]
+            files = [file for file in under if file.endswith(".parquet")]
+            if has_magic(wanted := rest.lstrip("/")):
+                files = [file for file in under if fnmatch(file.lstrip("/"), wanted)]
+        elif info.type == fs.FileType.NotFound:
+            raise source.error("there is no such file or folder")
+    if not (files := _visible(files)):
+        raise source.error("there are no .parquet files in it")
+    return ParquetSource(source.path, files, system=system)
+
+
+def _by_fsspec(scheme: str, source: Source) -> Any:
+    from pyarrow import fs  # noqa: PLC0415  an extra
+
+    try:
+        import fsspec  # noqa: PLC0415  an extra
+
+        return fs.PyFileSystem(fs.FSSpecHandler(fsspec.filesystem(scheme)))
+    except (ImportError, ValueError) as error:
+        problem = f"cannot be opened: {scheme}:// needs a file system: {error}"
+        raise source.error(problem) from None
+
+
+def _before_magic(path: str) -> str:
+    """The folder before the first wildcard of a glob, or the path as it is."""
+    if not has_magic(path):
+        return path
+    parts = path.split("/")
+    at = next(at for at, part in enumerate(parts) if has_magic(part))
+    return "/".join(parts[:at])
+
+
+def _open_arrow(path: str, head: bytes, data: bytes | None) -> Tabular:
+    pyarrow = load_pyarrow()
+    with arrow_errors(path):
+        memory = pyarrow.memory_map(path) if data is None else pyarrow.py_buffer(data)
+        ipc = pyarrow.ipc
+        opened = ipc.open_file if head == _ARROW else ipc.open_stream
+        table = opened(memory).read_all()
+        # Its buffers are read directly, and Arrow does not look into them by itself.
+        table.validate(full=True)
+        return TableSource(table, path)
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,9 @@ from karat.reading.source import HEAD, Notes, Role, Source
 if TYPE_CHECKING:
     from pathlib import Path
 
+IR_DATASETS = "ir_datasets:"
+"""What the id of a public collection begins with."""
+
 Layout: TypeAlias = Literal["nested", "records", "rows"]
 """One value; one record for each query; a header and rows."""
 
@@ -76,7 +79,7 @@ _TABS = (".tsv", ".tab")
 
 SHIPPED: Final[Mapping[str, Shipped]] = {
     "parquet": Shipped(
-        "karat.reading.parquet:PARQUET",
+        "karat.reading.tables:PARQUET",
         (".parquet", ".pq", ".arrow", ".feather"),
         start=_COLUMNS,
     ),
@@ -98,7 +101,8 @@ SHIPPED: Final[Mapping[str, Shipped]] = {
     "tsv": Shipped("karat.reading.delimited:TSV", _TABS, (".csv", *_LOOSE)),
     "csv": Shipped("karat.reading.delimited:CSV", (".csv",), (*_TABS, *_LOOSE)),
     "yaml": Shipped("karat.reading.yaml_text:YAML", (".yaml", ".yml"), _LOOSE),
-    "beir": Shipped("karat.reading.beir:BEIR"),
+    "beir": Shipped("karat.reading.public_data:BEIR"),
+    "ir_datasets": Shipped("karat.reading.public_data:IR_DATASETS"),
 }
 """The formats karat ships, in the order in which a file is held against them."""
 
@@ -313,6 +317,8 @@ def open_source(
         raise FormatError("the path is empty", hint="- is standard input")
     where = Source(path, role, dict(mapping or {}), notes, optional=optional)
     named = None if format is None else get_format(format)
+    if path.startswith(IR_DATASETS):
+        return get_format("ir_datasets"), where
     if _ADDRESS.match(path) or _is_glob(path):
         return named or get_format("parquet"), where
     # Not by Path, which raises where a text is longer than a file's name may be.

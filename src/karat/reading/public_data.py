@@ -1,74 +1,174 @@
-"""Public test collections, by their ids in the library ir_datasets.
+"""Public test collections: BEIR folders, and ids of the library ir_datasets.
 
 `ir_datasets:beir/scifact/test` stands for its qrels, queries or documents, by what is
 asked for. The library fetches what it has not got yet.
 """
 
-from collections.abc import Collection, Iterator
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, BinaryIO
 
 from karat.data.gold import Gold
 from karat.data.queries import Dataset, Query
-from karat.errors import DataError, MissingExtraError, UsageError
+from karat.errors import DataError, FormatError, MissingExtraError, UsageError
+from karat.reading.delimited import TSV
+from karat.reading.format import IR_DATASETS as PREFIX, Format
+from karat.reading.json_text import JSON_LINES
+from karat.reading.source import Records, Source
 
-_PREFIX = "ir_datasets:"
-
-
-def is_public(source: Any) -> bool:
-    """Whether it is the id of a public collection."""
-    return isinstance(source, str) and source.startswith(_PREFIX)
-
-
-def load_public(source: str, role: str | None) -> Dataset:
-    """The qrels of a collection with the texts of its queries, or these alone."""
-    if role in ("run", "samples"):
-        raise UsageError(f"{source} is gold, queries or a corpus, and no run")
-    queries = {}
-    if role == "queries" or _load(source).has_queries():
-        for query in _part(source, "queries"):
-            queries[query.query_id] = Query(query.query_id, query.default_text())
-    if role == "queries":
-        return Dataset(queries=queries)
-    labels: dict[str, dict[str, float]] = {}
-    for label in _part(source, "qrels"):
-        labels.setdefault(label.query_id, {})[label.doc_id] = float(label.relevance)
-    name = source.removeprefix(_PREFIX)
-    return Dataset(gold=Gold(labels, name=name), queries=queries, format="ir_datasets")
+_PACKED = ("", ".gz", ".zst", ".bz2")
+_HEADER = b"query-id\tcorpus-id\tscore\n"
 
 
-def public_documents(
-    source: str, ids: Collection[str] | None
-) -> Iterator[dict[str, str]]:
-    """The documents of a collection as records; those of some ids where told."""
-    found = _part(source, "docs")
-    if ids is not None:
-        found = _load(source).docs_store().get_many_iter([*ids])
-    for document in found:
-        yield {"_id": document.doc_id, "text": document.default_text()}
+class Beir(Format):
+    """A data set in the layout of BEIR; the gold of its test split is read.
+
+    Another split is read by naming its file, such as `qrels/dev.tsv`.
+    """
+
+    name = "beir"
+
+    def sniff(self, head: bytes, name: str) -> bool:
+        """Single files of the layout are tables and JSON Lines."""
+        del head, name
+        return False
+
+    def sniff_folder(self, folder: Path) -> bool:
+        """There are qrels in it."""
+        return bool(_splits(folder))
+
+    def records(self, source: Source) -> Records:
+        """The documents of its corpus."""
+        path = _there(Path(source.path) / "corpus.jsonl")
+        if path is None or source.role != "corpus":
+            raise source.error("has no corpus.jsonl to read")
+        return JSON_LINES.records(replace(source, path=str(path)))
+
+    def read(self, source: Source) -> Dataset:
+        """The gold, with the texts of its queries."""
+        if source.role in {"run", "samples"}:
+            raise source.mistaken(
+                "is a BEIR data set, which holds gold",
+                f"karat evaluate RUN --gold {source.path}",
+            )
+        folder = Path(source.path)
+        splits = _splits(folder)
+        path = splits.get("test") or (*splits.values(), None)[0]
+        if path is None or (len(splits) > 1 and "test" not in splits):
+            names = ", ".join(sorted(splits)) or "none"
+            raise source.error(
+                f"has no qrels/test.tsv; splits found: {names}", hint="name the file"
+            )
+        loaded = TSV.read(replace(source, path=str(path), role="gold"))
+        gold = loaded.gold or Gold()
+        gold = Gold(gold.documents, name=folder.resolve().name)
+        queries = _read_queries(_there(folder / "queries.jsonl"), gold)
+        return Dataset(None, gold, queries, self.name, loaded.mapping, loaded.notices)
+
+    def write_gold(self, gold: Gold, stream: BinaryIO) -> None:
+        """The table of one split, with whole grades."""
+        if gold.kinds() not in {(), ("documents",)} or gold.references:
+            raise self.cannot_hold("gold that is more than document ids")
+        stream.write(_HEADER)
+        for query, labels in gold.documents.items():
+            for document, grade in labels.items():
+                if grade != int(grade):
+                    raise FormatError(
+                        f"beir holds whole grades, not {grade}", query=query
+                    )
+                if "\t" in query + document or "\n" in query + document:
+                    raise FormatError(
+                        "beir holds no ids with tabs or line ends", query=query
+                    )
+                stream.write(f"{query}\t{document}\t{int(grade)}\n".encode())
 
 
-def _part(source: str, part: str) -> Iterator[Any]:
-    found = _load(source)
-    if not getattr(found, f"has_{part}")():
-        parts = [
-            p for p in ("docs", "queries", "qrels") if getattr(found, f"has_{p}")()
-        ]
-        raise DataError(
-            f"has no {part}, only {', '.join(parts) or 'nothing'}", path=source
-        )
+def _splits(folder: Path) -> dict[str, Path]:
+    """The tables of qrels, by the name of their split."""
+    splits = {
+        path.name.partition(".")[0]: path
+        for path in sorted((folder / "qrels").glob("*.tsv*"))
+        if path.is_file()
+    }
+    alone = _there(folder / "qrels.tsv")
+    return splits or ({} if alone is None else {"test": alone})
+
+
+def _there(path: Path) -> Path | None:
+    """The file, compressed or not."""
+    packed = (path.with_name(path.name + ending) for ending in _PACKED)
+    return next((file for file in packed if file.is_file()), None)
+
+
+def _read_queries(path: Path | None, gold: Gold) -> dict[str, Query]:
+    queries: dict[str, Query] = {}
+    records = () if path is None else JSON_LINES.records(Source(str(path), "queries"))
+    for _, record in records:
+        name = str(record.get("_id")) if isinstance(record, dict) else ""
+        if name in gold.documents:
+            text, metadata = record.get("text"), record.get("metadata")
+            queries[name] = Query(
+                name,
+                text=text if isinstance(text, str) else None,
+                metadata=metadata if isinstance(metadata, dict) else {},
+            )
+    return queries
+
+
+class IrDatasets(Format):
+    """A collection of the library ir_datasets, such as `ir_datasets:antique/test`."""
+
+    name = "ir_datasets"
+
+    def records(self, source: Source) -> Records:
+        """Its documents; those of some ids where told."""
+        documents = _part(source, "docs")
+        if source.ids is not None:
+            documents = _load(source).docs_store().get_many_iter([*source.ids])
+        for line, document in enumerate(documents, 1):
+            yield line, {"_id": document.doc_id, "text": document.default_text()}
+
+    def read(self, source: Source) -> Dataset:
+        """Its qrels with the texts of its queries, or these alone."""
+        if source.role in {"run", "samples"}:
+            raise UsageError(f"{source.path} is gold, queries or a corpus, and no run")
+        queries = {}
+        if source.role == "queries" or _load(source).has_queries():
+            for query in _part(source, "queries"):
+                queries[query.query_id] = Query(query.query_id, query.default_text())
+        if source.role == "queries":
+            return Dataset(queries=queries, format=self.name)
+        labels: dict[str, dict[str, float]] = {}
+        for label in _part(source, "qrels"):
+            labels.setdefault(label.query_id, {})[label.doc_id] = float(label.relevance)
+        gold = Gold(labels, name=source.path.removeprefix(PREFIX))
+        return Dataset(gold=gold, queries=queries, format=self.name)
+
+
+def _part(source: Source, part: str) -> Iterator[Any]:
+    collection = _load(source)
+    names = ("docs", "queries", "qrels")
+    parts = [name for name in names if getattr(collection, f"has_{name}")()]
+    if part not in parts:
+        raise source.error(f"has no {part}, only {', '.join(parts) or 'nothing'}")
     try:
-        yield from getattr(found, f"{part}_iter")()
+        yield from getattr(collection, f"{part}_iter")()
     except OSError as error:
-        raise DataError(f"cannot be fetched: {error}", path=source) from None
+        raise source.error(f"cannot be fetched: {error}") from None
 
 
-def _load(source: str) -> Any:
+def _load(source: Source) -> Any:
     try:
         import ir_datasets  # noqa: PLC0415  slow to import, and seldom needed
     except ImportError:
-        raise MissingExtraError(_PREFIX, "ir_datasets") from None
-    name = source.removeprefix(_PREFIX)
+        raise MissingExtraError(PREFIX, "ir_datasets") from None
+    name = source.path.removeprefix(PREFIX)
     try:
         return ir_datasets.load(name)
     except KeyError:
         raise DataError(f"ir_datasets knows no collection {name!r}") from None
+
+
+BEIR = Beir()
+IR_DATASETS = IrDatasets()

@@ -27,7 +27,6 @@ from karat.reading.meaning.shapes import (
     with_lists,
 )
 from karat.reading.meaning.values import as_records, looks_like_text
-from karat.reading.public_data import is_public, load_public, public_documents
 from karat.reading.source import Notes, Role, Source, placed
 
 T = TypeVar("T")
@@ -165,11 +164,9 @@ def read_corpus(
         'Rye\nA grain.'
     """
     told = dict(mapping or {})
-    if is_public(source):
-        documents = enumerate(public_documents(source, ids), 1)
-        return gather_texts(documents, Source(source, "corpus", told), ids)
     if isinstance(source, str | os.PathLike):
         found, where = open_source(source, Notes(), "corpus", told, format)
+        where = replace(where, ids=ids)
         return _guarded(lambda: gather_texts(found.records(where), where, ids), where)
     where = Source("corpus", "corpus", told)
     value = FRAMES["records"](source) if is_frame(source) else with_lists(source)
@@ -274,8 +271,6 @@ def read(
     told = mapping_of(role, mapping) if mapping else {}
     optional = shared_names(told, shared) if told and shared else frozenset[str]()
     if isinstance(source, str | os.PathLike):
-        if is_public(source):
-            return load_public(str(source), role)
         found, where = open_source(
             source, notes or Notes(), role, told, format, optional
         )

@@ -4,7 +4,8 @@ Notices are counted; problems are raised, or kept by who checks.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from glob import has_magic
 from itertools import islice
@@ -50,9 +51,8 @@ class Notes:
     def __init__(self, keep: int = 0) -> None:
         self.problems: list[DataError] = []
         self._keep = keep
-        self._counts: dict[tuple[str, str], int] = {}
-        self._examples: dict[tuple[str, str], list[str]] = {}
-        self._ones: dict[tuple[str, str], str] = {}
+        self._notices: dict[tuple[str, str], tuple[str, list[str]]] = {}
+        self._counts: Counter[tuple[str, str]] = Counter()
 
     def problem(self, error: DataError) -> None:
         """Raise the problem, or keep it and let reading go on."""
@@ -70,18 +70,16 @@ class Notes:
         if not one and (both := _ONE_OR_MORE.match(text)):
             rest = text[both.end() :]
             one, text = f"{both[1]}{rest}", f"{both[2]}{rest}"
-        key = (kind, text)
-        self._ones[key] = one
-        self._counts[key] = self._counts.get(key, 0) + 1
-        examples = self._examples.setdefault(key, [])
+        self._counts[kind, text] += 1
+        _, examples = self._notices.setdefault((kind, text), (one, []))
         if example is not None and len(examples) < _EXAMPLES:
             examples.append(str(example)[:80])
 
     def notices(self) -> tuple[Notice, ...]:
         """All notices so far, each kind once with its count."""
         return tuple(
-            Notice(key[0], count, key[1], tuple(self._examples[key]), self._ones[key])
-            for key, count in self._counts.items()
+            Notice(kind, self._counts[kind, text], text, tuple(examples), one)
+            for (kind, text), (one, examples) in self._notices.items()
         )
 
 
@@ -115,6 +113,7 @@ class Source:
         replay: the bytes from the start, when the path cannot be opened twice.
         optional: our names in the mapping that may be about another input only.
         head: the first bytes, if it is a file.
+        ids: the documents of a corpus that are wanted, if not all are.
     """
 
     path: str
@@ -124,6 +123,7 @@ class Source:
     replay: BinaryIO | None = None
     optional: frozenset[str] = frozenset()
     head: bytes = b""
+    ids: Collection[str] | None = None
 
     @property
     def name(self) -> str:

@@ -39,7 +39,7 @@ _LOOKS = re.compile(
 _AROUND = {
     *("StreamStartEvent", "StreamEndEvent", "DocumentStartEvent", "DocumentEndEvent")
 }
-_PLAIN_TAGS = {"tag:yaml.org,2002:" + name for name in ("map", "seq", "str")}
+_PLAIN_TAGS = {"!", *("tag:yaml.org,2002:" + name for name in ("map", "seq", "str"))}
 
 
 class _Merge(str):
@@ -132,17 +132,19 @@ def key_lines(text: str) -> dict[tuple[str, ...], int]:
 
 
 class _Builder:
-    """Builds a value from events; sizes count what an alias stands for."""
+    """Builds a value from events, and counts what aliases repeat."""
 
     def __init__(self, events: Iterator[Any]) -> None:
         self._events = events
+        # The value behind each anchor, and how many values that is.
         self._anchors: dict[str, tuple[Any, int]] = {}
+        self._size = 0
         self._repeated = 0
 
     def document(self) -> Any:
         """The one document."""
         values = [
-            self._build(event, 1)[0]
+            self._build(event, 1)
             for event in self._events
             if type(event).__name__ not in _AROUND
         ]
@@ -150,63 +152,63 @@ class _Builder:
             raise FormatError("several YAML documents in one file", hint="give one")
         return values[0] if values else None
 
-    def _build(self, event: Any, depth: int) -> tuple[Any, int]:
-        """The value that begins with an event, and its size."""
+    def _build(self, event: Any, depth: int) -> Any:
+        """The value that begins with an event."""
         kind = type(event).__name__
         if kind == "AliasEvent":
             return self._repeat(event)
-        if event.tag is not None and event.tag not in _PLAIN_TAGS and event.tag != "!":
+        if event.tag is not None and event.tag not in _PLAIN_TAGS:
             raise FormatError(f"YAML tag {event.tag!r} is not read", line=_line(event))
+        before = self._size
+        self._size += 1
         if kind == "ScalarEvent":
-            built = _scalar(event), 1
+            value = _scalar(event)
         elif depth > _DEPTH:
             raise FormatError(f"YAML nested more than {_DEPTH} deep", line=_line(event))
         elif kind == "SequenceStartEvent":
-            parts = [(value, size) for value, size, _ in self._inner(depth)]
-            built = [value for value, _ in parts], 1 + sum(size for _, size in parts)
+            value = [inner for inner, _ in self._inner(depth)]
         else:
-            built = self._mapping(depth)
+            value = self._mapping(depth)
         if event.anchor is not None:
-            self._anchors[event.anchor] = built
-        return built
+            self._anchors[event.anchor] = value, self._size - before
+        return value
 
-    def _inner(self, depth: int) -> Iterator[tuple[Any, int, Any]]:
-        """The values up to the end of a list or mapping, each with its last event."""
+    def _inner(self, depth: int) -> Iterator[tuple[Any, int]]:
+        """The values up to the end of a list or mapping, and the line of each."""
         for event in self._events:
             if type(event).__name__ in {"MappingEndEvent", "SequenceEndEvent"}:
                 return
-            yield *self._build(event, depth + 1), event
+            yield self._build(event, depth + 1), _line(event)
 
-    def _mapping(self, depth: int) -> tuple[dict[Any, Any], int]:
+    def _mapping(self, depth: int) -> dict[Any, Any]:
         pairs: dict[Any, Any] = {}
         merged: list[Any] = []
-        whole = 1
         inner = self._inner(depth)
-        for key, key_size, event in inner:
+        for key, line in inner:
             if isinstance(key, list | dict):
-                raise FormatError("a key must be a text or a number", line=_line(event))
-            value, size, event = next(inner)  # noqa: PLW2901
-            whole += key_size + size
+                raise FormatError("a key must be a text or a number", line=line)
+            value, line = next(inner)  # noqa: PLW2901
             if key is _MERGE and isinstance(value, dict | list):
                 merged += [value] if isinstance(value, dict) else value
             elif key in pairs:
-                problem = f"key {key!r} occurs twice in one mapping"
-                raise FormatError(problem, line=_line(event))
+                raise FormatError(f"key {key!r} occurs twice in one mapping", line=line)
             else:
                 pairs[key] = value
         for part in merged:
             pairs = {**part, **pairs} if isinstance(part, dict) else pairs
-        return pairs, whole
+        return pairs
 
-    def _repeat(self, event: Any) -> tuple[Any, int]:
+    def _repeat(self, event: Any) -> Any:
         if event.anchor not in self._anchors:
             problem = f"alias *{event.anchor} stands for nothing before it"
             raise FormatError(problem, line=_line(event))
-        self._repeated += self._anchors[event.anchor][1]
+        value, size = self._anchors[event.anchor]
+        self._size += size
+        self._repeated += size
         if self._repeated > _REPEATED:
             problem = f"aliases repeat more than {_REPEATED} values"
             raise FormatError(problem, line=_line(event))
-        return self._anchors[event.anchor]
+        return value
 
 
 def _line(event: Any) -> int:

@@ -14,8 +14,8 @@ from karat.errors import DataError, MissingExtraError, UsageError
 from karat.evaluation import evaluate
 from karat.metrics import Metric, split_metrics
 from karat.reading.arrow import load_pyarrow
-from karat.reading.frames import is_distributed, quoted
 from karat.reading.meaning.aliases import infer
+from karat.reading.tables import is_distributed, quoted
 from karat.results.measures import Measure, read_measure
 from karat.scale.totals import MetricTotal, Totals, add_totals, total_of
 

@@ -56,9 +56,9 @@ from karat.reading.source import Batched, Notes, Records, Source, in_batches
 FRAMES: Catalogue[Callable[..., Any]] = Catalogue(
     "frame reader",
     {
-        "load": "karat.reading.frames:load_frame",
-        "split": "karat.reading.frames:split_distributed",
-        "records": "karat.reading.frames:table_records",
+        "load": "karat.reading.tables:load_frame",
+        "split": "karat.reading.tables:split_distributed",
+        "records": "karat.reading.tables:table_records",
     },
 )
 

@@ -1,0 +1,552 @@
+"""Tables in columns: Parquet and Arrow files, DataFrames of any library, and Spark.
+
+No library of frames is imported to find out: an object is asked for Arrow's interface,
+and pandas can only be met if somebody has imported it. Rows in Spark stay there: they
+are shuffled by query, and ranked where they lie.
+"""
+
+import io
+import uuid
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import replace
+from decimal import Decimal
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from karat.data.gold import ColumnLabels, Gold
+from karat.data.policies import Policies
+from karat.data.queries import Dataset
+from karat.data.runs import Document, Labels, Notice
+from karat.errors import DataError, FormatError, MissingExtraError, UsageError
+from karat.reading.arrow import (
+    ArrowSource,
+    RunColumns,
+    TableSource,
+    Tabular,
+    arrow_errors,
+    ids_of,
+    load_pyarrow,
+    numbers_of,
+    open_table,
+    parquet_files,
+    runs_of,
+)
+from karat.reading.columns.ids import ByteColumn, ColumnNames
+from karat.reading.columns.rankings import Rankings, repeated_pair
+from karat.reading.columns.run import (
+    ColumnarRun,
+    LabelIndex,
+    LabelledRows,
+    RepeatedDocumentError,
+    find_labels,
+)
+from karat.reading.format import SHIPPED, Format, starts_like
+from karat.reading.meaning.aliases import infer, is_row
+from karat.reading.meaning.records import Samples
+from karat.reading.meaning.rows import RowColumns
+from karat.reading.meaning.shapes import interpret, is_of
+from karat.reading.meaning.values import COERCED, COERCED_ONE
+from karat.reading.source import Records, Role, Source
+
+MOST_LABELS = 5_000_000
+"""Gold of more labels is not sent to the workers of a cluster."""
+
+_LOOK = 5000
+_HEAD = 1000
+_MANY = 1 << 16
+"""From so many labels on they stay columns."""
+
+_FRAME = "frame"
+_CODES = ("dictionary", "int", "uint")
+_LISTS = ("list", "large_list", "fixed_size_list", "list_view", "large_list_view")
+
+
+class Parquet(Format):
+    """A table in columns: one row per document, or one per query with lists."""
+
+    name = "parquet"
+    extensions = SHIPPED["parquet"].extensions
+    binary = True
+    layout = "rows"
+
+    def sniff(self, head: bytes, name: str) -> bool:
+        """Whether the first bytes are those of Parquet or of Arrow's files."""
+        del name
+        return starts_like(self.name, head)
+
+    def sniff_folder(self, folder: Path) -> bool:
+        """Whether there are Parquet files in it; together they are one table."""
+        return bool(parquet_files(folder))
+
+    def records(self, source: Source) -> Records:
+        """One record per row."""
+        return ((None, record) for record in read_records(open_table(source)))
+
+    def read(self, source: Source) -> Dataset:
+        """Read what is needed to know what the table holds; a run is read later."""
+        return load_table(open_table(source), source, self.name)
+
+    def read_by(self, source: Source, column: str) -> dict[str, Dataset]:
+        """The table, split by one of its columns."""
+        parts = split_table(open_table(source), column, source)
+        return {
+            name: load_table(part, source.apart(), self.name)
+            for name, part in parts.items()
+        }
+
+    def write(self, value: Any, stream: BinaryIO) -> None:
+        """A column for each name of the header."""
+        from pyarrow import parquet  # noqa: PLC0415  an extra
+
+        header, rows = value
+        columns = {name: [row[at] for row in rows] for at, name in enumerate(header)}
+        if "grade" in columns:
+            columns["grade"] = [float(grade) for grade in columns["grade"]]
+        parquet.write_table(load_pyarrow().table(columns), stream)
+
+
+def load_table(table: Tabular, source: Source, format: str) -> Dataset:
+    """A run or gold from one row per document, or samples from one row per query."""
+    if not table.size:
+        raise source.error("has columns, but no rows")
+    names = table.schema.names
+    if not names:
+        raise source.error("has rows, but no columns")
+    if len({*names}) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise source.error(f"two columns are called {twice!r}")
+    fields = infer(names, source.role, source.mapping_for(names))
+    # A name that the user gave may be one inside the documents of a list.
+    inside = is_row(fields) and fields["document"] not in names
+    for theirs in () if inside else fields.values():
+        if theirs.partition(".")[0] not in names:
+            problem = f"there is no column {theirs!r}; {_columns_of(table)}"
+            raise source.lacks(theirs, problem)
+    if inside or not is_row(fields):
+        return load_samples(read_records(table), source, format)
+    if str(table.schema.field(fields["document"]).type).startswith(_LISTS):
+        ours = "relevant" if source.role == "gold" else "retrieved_ids"
+        mapping = {ours: fields["document"], **source.mapping}
+        mapping.pop("document", None)
+        return load_samples(
+            read_records(table), replace(source, mapping=mapping), format
+        )
+    return _load_rows(table, fields, source, format)
+
+
+def split_table(table: Tabular, column: str, source: Source) -> dict[str, Tabular]:
+    """One table for each value of a column, in order of appearance."""
+    if column not in table.schema.names:
+        raise source.error(f"no column {column!r} to split by; {_columns_of(table)}")
+    load_pyarrow()
+    from pyarrow import compute, string  # noqa: PLC0415  an extra
+
+    whole = table.table(table.schema.names)
+    values = whole.column(column).cast(string())
+    names = [*dict.fromkeys(values.to_pylist())]
+    if None in names:
+        raise source.error(f"{column!r} is empty, but splits the table")
+    rest, equal = whole.drop_columns([column]), compute.equal
+    return {
+        name: TableSource(rest.filter(equal(values, name)), table.path)
+        for name in names
+    }
+
+
+def load_samples(
+    records: Iterable[Mapping[str, Any]],
+    source: Source,
+    format: str,
+) -> Dataset:
+    """Samples from one record per query."""
+    samples = Samples(source)
+    for record in records:
+        samples.take(record)
+    return samples.finish(format)
+
+
+def _load_rows(
+    table: Tabular, fields: Mapping[str, str], source: Source, format: str
+) -> Dataset:
+    rules = RowColumns(source, fields, table.schema.names)
+    mapping = rules.mapping
+    if rules.number == "distance":
+        records = ((None, record) for record in read_records(table))
+        return interpret(records, source, format)
+    for record in read_records(table) if rules.unread else ():
+        rules.note_unread(map(record.__getitem__, rules.unread))
+    run = gold = None
+    if rules.role == "gold":
+        gold = Gold(_labels(table, mapping), name=source.name)
+    else:
+        if rules.number == "score":
+            _note_order(table, fields, rules)
+        columns = RunColumns(
+            mapping["id"],
+            mapping["document"],
+            mapping.get("score"),
+            mapping.get("rank"),
+            fields.get("text"),
+        )
+        run = ColumnarRun(ArrowSource(table, columns), source.name)
+        if rules.system is not None and rules.system not in fields.values():
+            rules.note_systems(_values(table, rules.system))
+    notices = (*_coerced(table, mapping), *source.notes.notices())
+    return Dataset(run, gold, format=format, mapping=mapping, notices=notices)
+
+
+def _note_order(table: Tabular, fields: Mapping[str, str], rules: RowColumns) -> None:
+    """Look at the order that the first rows have."""
+    names = [fields[ours] for ours in ("id", "score", "rank") if ours in fields]
+    scores: dict[str, list[float]] = {}
+    ranks: dict[str, list[tuple[float, float]]] = {}
+    for batch in islice(table.batches(names), 1):
+        for record in batch.rows.slice(0, _LOOK).to_pylist():
+            query, score, *rank = (record[name] for name in names)
+            if not all(isinstance(number, int | float) for number in (score, *rank)):
+                return
+            scores.setdefault(str(query), []).append(score)
+            ranks.setdefault(str(query), []).append((*rank, score)[:2])
+    rules.note_order(scores, scores.values(), ranks if "rank" in fields else None)
+
+
+def _labels(table: Tabular, mapping: Mapping[str, str]) -> Labels:
+    """The grade of each document of each query."""
+    columns = [mapping[ours] for ours in ("id", "document", "grade") if ours in mapping]
+    parts: list[Rankings] = []
+    for batch in table.batches(columns):
+        queries, start = runs_of(*batch.column(columns[0]))
+        documents = ids_of(*batch.column(columns[1]))
+        grades = np.ones(len(documents))
+        if "grade" in mapping:
+            grades = numbers_of(*batch.column(mapping["grade"])).astype(np.float64)
+        parts.append(Rankings(queries, start, documents, grades))
+    whole = Rankings.join(parts).gathered()
+    if twice := repeated_pair(whole):
+        problem = f"document {twice[1]!r:.60} has two grades"
+        raise FormatError(problem, path=table.path, query=twice[0])
+    labels = ColumnLabels(
+        ColumnNames(whole.queries),
+        whole.size,
+        ColumnNames(whole.documents.texts()),
+        np.asarray(whole.values),
+    )
+    if len(labels.grade) > _MANY:
+        return labels
+    return {query: labels[query] for query in labels}
+
+
+def read_records(table: Tabular) -> Iterator[dict[str, Any]]:
+    """One record for each row."""
+    for batch in table.batches(table.schema.names):
+        with arrow_errors(table.path or "table"):
+            records = batch.rows.to_pylist()
+        for record in records:
+            yield {name: _present(value) for name, value in record.items()}
+
+
+def _present(value: Any) -> Any:
+    """The value in types that every reader knows, empty fields of structs left out.
+
+    Example:
+        >>> _present({"id": b"d1", "score": Decimal("0.5"), "note": None})
+        {'id': 'd1', 'score': 0.5}
+    """
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if isinstance(value, dict):
+        return {k: _present(v) for k, v in value.items() if v is not None}
+    if isinstance(value, list | tuple):
+        return [_present(entry) for entry in value]
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    return str(value)
+
+
+def _coerced(table: Tabular, mapping: Mapping[str, str]) -> tuple[Notice, ...]:
+    kinds = {ours: str(table.schema.field(mapping[ours]).type) for ours in mapping}
+    numbers = [mapping[f] for f in ("id", "document") if "int" in kinds[f][:4]]
+    if not numbers:
+        return ()
+    return (Notice("coerced", table.size, COERCED, tuple(numbers), COERCED_ONE),)
+
+
+def _values(table: Tabular, column: str) -> set[str]:
+    """The distinct values of a column that may name systems."""
+    kind = str(table.schema.field(column).type)
+    if kind not in {"string", "large_string"} and not kind.startswith(_CODES):
+        return set()
+    columns = (batch.rows.column(0) for batch in table.batches([column], [column]))
+    return {str(value) for part in columns for value in part.unique().to_pylist()}
+
+
+def _columns_of(table: Tabular) -> str:
+    return f"columns found: {', '.join(map(str, table.schema.names))[:300]}"
+
+
+def load_frame(
+    frame: Any,
+    *,
+    role: Role | None = None,
+    mapping: Mapping[str, str] | None = None,
+    name: str = "frame",
+    optional: frozenset[str] = frozenset(),
+) -> Dataset:
+    """What a DataFrame holds: a run, gold, or samples."""
+    source = Source(name, role, dict(mapping or {}), optional=optional)
+    if is_distributed(frame):
+        return load_distributed(frame, source)
+    if not is_of("pandas", "DataFrame", frame):
+        return load_table(TableSource(table_of(frame)), source, _FRAME)
+    frame = _with_index(frame)
+    names = [*map(str, frame.columns)]
+    if twice := next((n for i, n in enumerate(names) if n in names[:i]), None):
+        raise source.error(f"two columns are called {twice!r}")
+    fields = infer(names, role, source.mapping_for(names))
+    if not is_row(fields) or fields["document"] not in names:
+        # Arrow would make one struct of all mappings in a column; records keep them.
+        return load_samples(_records(frame), source, _FRAME)
+    try:
+        table = table_of(frame)
+    except (FormatError, MissingExtraError):
+        # Ids of several types in one column, or no Arrow: row by row works as well.
+        return interpret(table_records(frame), source, _FRAME)
+    return load_table(TableSource(table), source, _FRAME)
+
+
+def table_records(frame: Any) -> Records:
+    """One record for each row of a frame."""
+    if is_of("pandas", "DataFrame", frame):
+        records = _records(_with_index(frame))
+    else:
+        records = read_records(TableSource(table_of(frame)))
+    return ((None, record) for record in records)
+
+
+def table_of(frame: Any) -> Any:
+    """The frame as an Arrow table, without a copy where the library allows it."""
+    pyarrow = load_pyarrow("reading a DataFrame")
+    if is_of("polars", "LazyFrame", frame):
+        frame = frame.collect()
+    try:
+        if is_of("pandas", "DataFrame", frame):
+            return pyarrow.Table.from_pandas(_with_index(frame), preserve_index=False)
+        if hasattr(frame, "__arrow_c_stream__"):
+            return pyarrow.RecordBatchReader.from_stream(frame).read_all()
+        return pyarrow.Table.from_batches([pyarrow.record_batch(frame)])
+    except (pyarrow.ArrowException, TypeError, ValueError) as error:
+        raise FormatError(f"the frame does not convert to Arrow: {error}") from error
+
+
+def _with_index(frame: Any) -> Any:
+    """The frame with a named index as columns."""
+    named = any(name is not None for name in frame.index.names)
+    return frame.reset_index() if named else frame
+
+
+def _records(frame: Any) -> Iterable[dict[str, Any]]:
+    """One record per row; what pandas calls missing is None."""
+    names = [str(column) for column in frame.columns]
+    columns = [_cells(frame[column]) for column in frame.columns]
+    for row in zip(*columns, strict=True):
+        yield dict(zip(names, row, strict=True))
+
+
+def _cells(column: Any) -> list[Any]:
+    cells = [None if _is_missing(cell) else cell for cell in column]
+    numbers = {type(cell) for cell in cells} == {float, type(None)}
+    if numbers and all(cell is None or cell.is_integer() for cell in cells):
+        # A missing cell makes pandas turn whole numbers into others.
+        return [None if cell is None else int(cell) for cell in cells]
+    return cells
+
+
+def _is_missing(value: object) -> bool:
+    """Whether pandas calls a value missing: NaN, NaT or NA."""
+    if isinstance(value, float):
+        return value != value  # noqa: PLR0124  NaN alone differs from itself
+    return type(value).__name__ in {"NAType", "NaTType"}
+
+
+def is_distributed(frame: object) -> bool:
+    """Whether it is a DataFrame of Spark, by what it can do."""
+    return hasattr(frame, "mapInArrow")
+
+
+def quoted(name: str) -> str:
+    """The name of a column in an expression of SQL."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def load_distributed(frame: Any, source: Source) -> Dataset:
+    """A run that stays in Spark, or gold, which comes here if it is not too large."""
+    if source.role == "gold":
+        count = frame.count()
+        if count > MOST_LABELS:
+            raise source.error(
+                f"gold of {count:,} labels is more than the {MOST_LABELS:,} that are "
+                "sent to every worker; karat.scale.score(run, gold) leaves it in Spark"
+            )
+        return load_table(TableSource(frame.toArrow()), source, _FRAME)
+    loaded = load_table(TableSource(frame.limit(_HEAD).toArrow()), source, _FRAME)
+    head = loaded.run.source if isinstance(loaded.run, ColumnarRun) else None
+    if not isinstance(head, ArrowSource):
+        raise source.error("a table of Spark must have a row for each document")
+    # Of a few rows nobody knows what is true of all of them.
+    coerced = (n for n in loaded.notices if n.kind == "coerced")
+    notices = tuple(replace(notice, count=frame.count()) for notice in coerced)
+    return replace(loaded, run=SparkRun(frame, head, source.name), notices=notices)
+
+
+def split_distributed(
+    frame: Any, column: str, role: Role, mapping: Mapping[str, str]
+) -> dict[str, Dataset]:
+    """One run for each value of a column."""
+    if column not in frame.columns:
+        names = ", ".join(frame.columns)
+        raise FormatError(f"no column {column!r} to split by; columns found: {names}")
+    values = sorted(row[0] for row in frame.select(column).distinct().collect())
+    return {
+        str(value): load_distributed(
+            frame.where(frame[column] == value).drop(column),
+            Source(str(value), role, dict(mapping)),
+        )
+        for value in values
+    }
+
+
+class SparkRun(ColumnarRun):
+    """A run in a table of Spark, with one row for each retrieved document."""
+
+    def __init__(self, frame: Any, head: ArrowSource, name: str = "run") -> None:
+        columns = head.columns
+        value = columns.score or columns.rank
+        if value is None:
+            raise FormatError(
+                "a table of Spark has no order: it needs a column such as score or rank"
+            )
+        super().__init__(head, name)
+        self._frame = frame
+        self._columns = replace(columns, text=None)
+        self._names = [*map(quoted, (columns.query, columns.document, value))]
+
+    def queries(self) -> list[str]:
+        """The ids of the queries, in no order."""
+        ids = self._frame.selectExpr(f"CAST({self._names[0]} AS STRING)").distinct()
+        return [row[0] for row in ids.collect() if row[0] is not None]
+
+    def holds_any(self, documents: set[str]) -> bool:
+        """No: documents are looked up for their own queries only."""
+        del documents
+        return False
+
+    def kinds(self) -> frozenset[str]:
+        """Ids: only these are looked up where they are."""
+        return frozenset({"ids"})
+
+    def ids_of(
+        self, queries: Container[str], *, first: int | None = None
+    ) -> dict[str, list[str]]:
+        """None: ids that gold does not have stay where they are."""
+        del queries, first
+        return {}
+
+    def rankings(self, policies: Policies) -> Iterator[tuple[str, list[Document]]]:
+        """Refused: the rows stay where they are."""
+        del policies
+        raise UsageError(
+            "this needs all rows of the run, and only what its gold asks for is here"
+        )
+
+    def _search(self, index: LabelIndex, policies: Policies) -> Iterable[LabelledRows]:
+        work = partial(
+            _search_partition,
+            labels=index.labels,
+            judged=index.judged,
+            columns=self._columns,
+            policies=policies,
+            job=uuid.uuid4().hex,
+        )
+        rows = self._frame.selectExpr(*self._names)
+        whole = rows.repartition(rows[0])
+        schema = "rows long, problem string, hits binary"
+        parts = whole.mapInArrow(work, schema).collect()
+        for _, problem, _ in parts:
+            if problem:
+                raise FormatError(problem)
+        self.provenance = {
+            "engine": "spark",
+            "partitions": len(parts),
+            "rows": sum(part[0] for part in parts),
+        }
+        return [_unpacked(bytes(data)) for _, _, data in parts]
+
+
+def _search_partition(
+    batches: Iterable[Any],
+    labels: ColumnLabels,
+    judged: bool,  # noqa: FBT001
+    columns: RunColumns,
+    policies: Policies,
+    job: str,
+) -> Iterator[Any]:
+    """What a worker does: the rankings of some queries in, what they hold out."""
+    from pyspark import TaskContext  # noqa: PLC0415  an extra, and there
+
+    pyarrow = load_pyarrow()
+    some = [batch for batch in batches if batch.num_rows]
+    if not some:
+        return
+    if job not in _INDEXES:
+        _INDEXES.clear()
+        _INDEXES[job] = LabelIndex(labels, judged=judged)
+    rows = ArrowSource(TableSource(pyarrow.Table.from_batches(some)), columns)
+    problem = data = None
+    try:
+        data = _packed(find_labels(rows.whole, _INDEXES[job], policies))
+    except RepeatedDocumentError as repeated:
+        query, document = repeated.args
+        problem = str(rows.repeated(labels.ids[query], document))
+    except DataError as error:
+        task = TaskContext.get()
+        problem = f"partition {task.partitionId() if task else 0}: {error}"
+    kinds = {"rows": "int64", "problem": "string", "hits": "binary"}
+    cells = (sum(batch.num_rows for batch in some), problem, data)
+    yield pyarrow.RecordBatch.from_arrays(
+        [
+            pyarrow.array([cell], kind)
+            for cell, kind in zip(cells, kinds.values(), strict=True)
+        ],
+        [*kinds],
+    )
+
+
+# The labels made ready, once for all partitions that a process searches.
+_INDEXES: dict[str, LabelIndex] = {}
+
+
+def _packed(rows: LabelledRows) -> bytes:
+    """Plain arrays, which nobody has to trust to read."""
+    extra = ByteColumn.of(rows.extra)
+    stream = io.BytesIO()
+    numbers = rows._replace(extra=[])._asdict()
+    np.savez(stream, **numbers, texts=extra.data, lengths=extra.length)
+    return stream.getvalue()
+
+
+def _unpacked(data: bytes) -> LabelledRows:
+    with np.load(io.BytesIO(data), allow_pickle=False) as file:
+        arrays: dict[str, Any] = dict(file)
+    length = arrays.pop("lengths")
+    extra = ByteColumn(arrays.pop("texts"), np.cumsum(length) - length, length)
+    rows = LabelledRows(**arrays)
+    return rows._replace(extra=extra.names(), ignored=int(rows.ignored))
+
+
+PARQUET = Parquet()
