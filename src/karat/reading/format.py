@@ -198,11 +198,6 @@ FORMATS: Catalogue[Format] = Catalogue(
 )
 
 
-def get_format(name: str) -> Format:
-    """A format by its name; a plug-in may also name the class."""
-    return FORMATS[name]
-
-
 def choose_format(head: bytes, path: str) -> Format:
     """The format of a file, by its extension and its first bytes.
 
@@ -214,7 +209,7 @@ def choose_format(head: bytes, path: str) -> Format:
     for ending in _PACKED:
         name = name.removesuffix(ending)
     if starts_like("parquet", head):
-        return get_format("parquet")
+        return FORMATS["parquet"]
     chosen = _claiming(_shipped(head, name), head, name)
     if os.path.splitext(name)[1] and (  # noqa: PTH122
         chosen is None or not chosen.sniff(head, name)
@@ -223,9 +218,12 @@ def choose_format(head: bytes, path: str) -> Format:
         plugins = (f for f in _plugins() if name.endswith((*f.extensions, *f.shares)))
         chosen = _claiming(plugins, head, name) or chosen
     if chosen is None or not chosen.binary:
-        _refuse_foreign(head, path)
+        if (kind := foreign_kind(head)) is not None:
+            raise FormatError(f"looks like {kind}", path=path)
+        if not head.strip(_BLANK):
+            raise FormatError("is empty: there is nothing to read", path=path)
     if chosen is None:
-        shipped = (get_format(key) for key in SHIPPED if starts_like(key, head))
+        shipped = (FORMATS[key] for key in SHIPPED if starts_like(key, head))
         every = chain(shipped, _plugins())
         chosen = next((f for f in every if _sniffs(f, head, name)), None)
     if chosen is not None:
@@ -248,7 +246,7 @@ def _shipped(head: bytes, name: str) -> Iterator[Format]:
     for key, row in SHIPPED.items():
         shared = name.endswith(row.shares) and starts_like(key, head)
         if shared or name.endswith(row.extensions):
-            yield get_format(key)
+            yield FORMATS[key]
 
 
 def _plugins() -> Iterator[Format]:
@@ -277,14 +275,6 @@ def _sniffs(format: Format, head: bytes, name: str) -> bool:
     except UsageError as error:
         _log.warning("%s", error)
         return False
-
-
-def _refuse_foreign(head: bytes, path: str) -> None:
-    kind = foreign_kind(head)
-    if kind is not None:
-        raise FormatError(f"looks like {kind}", path=path)
-    if not head.strip(_BLANK):
-        raise FormatError("is empty: there is nothing to read", path=path)
 
 
 def _folder_format(path: str) -> Format:
@@ -316,11 +306,11 @@ def open_source(
     if not path:
         raise FormatError("the path is empty", hint="- is standard input")
     where = Source(path, role, dict(mapping or {}), notes, optional=optional)
-    named = None if format is None else get_format(format)
+    named = None if format is None else FORMATS[format]
     if path.startswith(IR_DATASETS):
-        return get_format("ir_datasets"), where
+        return FORMATS["ir_datasets"], where
     if _ADDRESS.match(path) or _is_glob(path):
-        return named or get_format("parquet"), where
+        return named or FORMATS["parquet"], where
     # Not by Path, which raises where a text is longer than a file's name may be.
     if path != STDIN and os.path.isdir(path):  # noqa: PTH112
         return named or _folder_format(path), where
@@ -353,7 +343,7 @@ def name_format(path: str | None) -> Format:
     name = (path or "").lower().removesuffix(".gz")
     for key, row in SHIPPED.items():
         if name.endswith(row.extensions):
-            return get_format(key)
+            return FORMATS[key]
     for plugin in _plugins():
         if name.endswith(plugin.extensions):
             return plugin

@@ -7,7 +7,7 @@ are shuffled by query, and ranked where they lie.
 
 import io
 import uuid
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
@@ -28,20 +28,16 @@ from karat.reading.arrow import (
     TableSource,
     Tabular,
     arrow_errors,
-    ids_of,
     load_pyarrow,
-    numbers_of,
     open_table,
     parquet_files,
-    runs_of,
 )
-from karat.reading.columns.ids import ByteColumn, ColumnNames
-from karat.reading.columns.rankings import Rankings, repeated_pair
+from karat.reading.columns.ids import ColumnNames
+from karat.reading.columns.rankings import repeated_pair
 from karat.reading.columns.run import (
     ColumnarRun,
     LabelIndex,
     LabelledRows,
-    RepeatedDocumentError,
     find_labels,
 )
 from karat.reading.format import SHIPPED, Format, starts_like
@@ -116,10 +112,7 @@ def load_table(table: Tabular, source: Source, format: str) -> Dataset:
     names = table.schema.names
     if not names:
         raise source.error("has rows, but no columns")
-    if len({*names}) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise source.error(f"two columns are called {twice!r}")
-    fields = infer(names, source.role, source.mapping_for(names))
+    fields = _fields(names, source)
     # A name that the user gave may be one inside the documents of a list.
     inside = is_row(fields) and fields["document"] not in names
     for theirs in () if inside else fields.values():
@@ -127,15 +120,23 @@ def load_table(table: Tabular, source: Source, format: str) -> Dataset:
             problem = f"there is no column {theirs!r}; {_columns_of(table)}"
             raise source.lacks(theirs, problem)
     if inside or not is_row(fields):
-        return load_samples(read_records(table), source, format)
+        return _load_samples(read_records(table), source, format)
     if str(table.schema.field(fields["document"]).type).startswith(_LISTS):
         ours = "relevant" if source.role == "gold" else "retrieved_ids"
         mapping = {ours: fields["document"], **source.mapping}
         mapping.pop("document", None)
-        return load_samples(
+        return _load_samples(
             read_records(table), replace(source, mapping=mapping), format
         )
     return _load_rows(table, fields, source, format)
+
+
+def _fields(names: Sequence[str], source: Source) -> dict[str, str]:
+    """Our field name -> the column, where no two columns have one name."""
+    if len({*names}) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise source.error(f"two columns are called {twice!r}")
+    return infer(names, source.role, source.mapping_for(names))
 
 
 def split_table(table: Tabular, column: str, source: Source) -> dict[str, Tabular]:
@@ -157,10 +158,8 @@ def split_table(table: Tabular, column: str, source: Source) -> dict[str, Tabula
     }
 
 
-def load_samples(
-    records: Iterable[Mapping[str, Any]],
-    source: Source,
-    format: str,
+def _load_samples(
+    records: Iterable[Mapping[str, Any]], source: Source, format: str
 ) -> Dataset:
     """Samples from one record per query."""
     samples = Samples(source)
@@ -216,24 +215,17 @@ def _note_order(table: Tabular, fields: Mapping[str, str], rules: RowColumns) ->
 
 def _labels(table: Tabular, mapping: Mapping[str, str]) -> Labels:
     """The grade of each document of each query."""
-    columns = [mapping[ours] for ours in ("id", "document", "grade") if ours in mapping]
-    parts: list[Rankings] = []
-    for batch in table.batches(columns):
-        queries, start = runs_of(*batch.column(columns[0]))
-        documents = ids_of(*batch.column(columns[1]))
-        grades = np.ones(len(documents))
-        if "grade" in mapping:
-            grades = numbers_of(*batch.column(mapping["grade"])).astype(np.float64)
-        parts.append(Rankings(queries, start, documents, grades))
-    whole = Rankings.join(parts).gathered()
+    columns = RunColumns(mapping["id"], mapping["document"], mapping.get("grade"))
+    whole = ArrowSource(table, columns).whole()
     if twice := repeated_pair(whole):
         problem = f"document {twice[1]!r:.60} has two grades"
         raise FormatError(problem, path=table.path, query=twice[0])
+    grades = np.ones(len(whole.documents))
     labels = ColumnLabels(
         ColumnNames(whole.queries),
         whole.size,
         ColumnNames(whole.documents.texts()),
-        np.asarray(whole.values),
+        grades if whole.values is None else whole.values.astype(np.float64),
     )
     if len(labels.grade) > _MANY:
         return labels
@@ -306,12 +298,10 @@ def load_frame(
         return load_table(TableSource(table_of(frame)), source, _FRAME)
     frame = _with_index(frame)
     names = [*map(str, frame.columns)]
-    if twice := next((n for i, n in enumerate(names) if n in names[:i]), None):
-        raise source.error(f"two columns are called {twice!r}")
-    fields = infer(names, role, source.mapping_for(names))
+    fields = _fields(names, source)
     if not is_row(fields) or fields["document"] not in names:
         # Arrow would make one struct of all mappings in a column; records keep them.
-        return load_samples(_records(frame), source, _FRAME)
+        return _load_samples(_records(frame), source, _FRAME)
     try:
         table = table_of(frame)
     except (FormatError, MissingExtraError):
@@ -509,22 +499,14 @@ def _search_partition(
     rows = ArrowSource(TableSource(pyarrow.Table.from_batches(some)), columns)
     problem = data = None
     try:
-        data = _packed(find_labels(rows.whole, _INDEXES[job], policies))
-    except RepeatedDocumentError as repeated:
-        query, document = repeated.args
-        problem = str(rows.repeated(labels.ids[query], document))
+        data = _packed(find_labels(rows.whole, _INDEXES[job], policies, rows))
     except DataError as error:
         task = TaskContext.get()
-        problem = f"partition {task.partitionId() if task else 0}: {error}"
-    kinds = {"rows": "int64", "problem": "string", "hits": "binary"}
-    cells = (sum(batch.num_rows for batch in some), problem, data)
-    yield pyarrow.RecordBatch.from_arrays(
-        [
-            pyarrow.array([cell], kind)
-            for cell, kind in zip(cells, kinds.values(), strict=True)
-        ],
-        [*kinds],
-    )
+        partition = f"partition {task.partitionId() if task else 0}: "
+        problem = f"{'' if error.query else partition}{error}"
+    row = {"rows": sum(b.num_rows for b in some), "problem": problem, "hits": data}
+    kinds = [("rows", "int64"), ("problem", "string"), ("hits", "binary")]
+    yield pyarrow.RecordBatch.from_pylist([row], pyarrow.schema(kinds))
 
 
 # The labels made ready, once for all partitions that a process searches.
@@ -533,20 +515,16 @@ _INDEXES: dict[str, LabelIndex] = {}
 
 def _packed(rows: LabelledRows) -> bytes:
     """Plain arrays, which nobody has to trust to read."""
-    extra = ByteColumn.of(rows.extra)
     stream = io.BytesIO()
-    numbers = rows._replace(extra=[])._asdict()
-    np.savez(stream, **numbers, texts=extra.data, lengths=extra.length)
+    np.savez(stream, **rows._asdict() | {"extra": np.array(rows.extra, str)})
     return stream.getvalue()
 
 
 def _unpacked(data: bytes) -> LabelledRows:
     with np.load(io.BytesIO(data), allow_pickle=False) as file:
-        arrays: dict[str, Any] = dict(file)
-    length = arrays.pop("lengths")
-    extra = ByteColumn(arrays.pop("texts"), np.cumsum(length) - length, length)
-    rows = LabelledRows(**arrays)
-    return rows._replace(extra=extra.names(), ignored=int(rows.ignored))
+        rows = LabelledRows(**file)
+    extra = np.asarray(rows.extra).tolist()
+    return rows._replace(extra=extra, ignored=int(rows.ignored))
 
 
 PARQUET = Parquet()

@@ -8,10 +8,11 @@ latency. Documents are under `retrieval.documents` (OpenInference), under
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from karat.data.queries import Dataset
 from karat.errors import FormatError
@@ -43,14 +44,6 @@ _ERROR: Final = re.compile("2|(STATUS_CODE_)?ERROR", re.IGNORECASE)
 _NANO_PER_MS: Final = 1_000_000
 
 
-class _Span(NamedTuple):
-    """What one call of a retriever says of itself."""
-
-    retriever: str
-    query: str
-    record: dict[str, Any]
-
-
 class Traces(Format):
     """Spans of retrievers, by which production can be scored against gold.
 
@@ -70,12 +63,13 @@ class Traces(Format):
         value = JSON.records(source)
         values = (v for _, v in value) if isinstance(value, Iterator) else [value]
         latest: dict[tuple[str, str], dict[str, Any]] = {}
-        for span in (span for value in values for span in _spans(value)):
-            if (span.retriever, span.query) in latest:
+        for record in (record for value in values for record in _records(value)):
+            key = record[BY], record["id"]
+            if key in latest:
                 what = "{query was|queries were} asked more than once"
                 text = f"{what}; the last answer counts"
-                source.notes.notice("asked again", text, span.query)
-            latest[span.retriever, span.query] = span.record
+                source.notes.notice("asked again", text, record["id"])
+            latest[key] = record
         if not latest:
             raise source.error(
                 "holds no span of a retriever",
@@ -86,9 +80,7 @@ class Traces(Format):
     def read(self, source: Source) -> Dataset:
         """The run of the one retriever in it."""
         records = [*self.records(source)]
-        counts: dict[str, int] = {}
-        for _, record in records:
-            counts[record[BY]] = counts.get(record[BY], 0) + 1
+        counts = Counter(record[BY] for _, record in records)
         if len(counts) > 1:
             names = ", ".join(f"{name} ({count})" for name, count in counts.items())
             raise source.error(
@@ -98,19 +90,18 @@ class Traces(Format):
         return interpret(iter(records), source, self.name)
 
 
-def _spans(value: Any) -> Iterator[_Span]:
-    """The spans of retrievers in a decoded value, at any depth."""
+def _records(value: Any) -> Iterator[dict[str, Any]]:
+    """What the spans of retrievers in a decoded value say, at any depth."""
     if is_list(value):
         for entry in value:
-            yield from _spans(entry)
+            yield from _records(entry)
     if not isinstance(value, Mapping):
         return
-    attributes = _attributes(value)
-    if (span := _read_span(value, attributes)) is not None:
-        yield span
+    if (record := _read_span(value, _attributes(value))) is not None:
+        yield record
     for name, inner in value.items():
         if name != "attributes" and isinstance(inner, Mapping | list):
-            yield from _spans(inner)
+            yield from _records(inner)
 
 
 def _attributes(span: Mapping[str, Any]) -> dict[str, Any]:
@@ -146,11 +137,13 @@ def _flattened(value: Mapping[str, Any], before: str = "") -> Iterator[tuple[str
             yield path, inner
 
 
-def _read_span(span: Mapping[str, Any], attributes: Mapping[str, Any]) -> _Span | None:
+def _read_span(
+    span: Mapping[str, Any], attributes: Mapping[str, Any]
+) -> dict[str, Any] | None:
     """What a retriever did, if the span is one's."""
     documents = _documents(attributes)
-    kinds = {str(_decoded(ask(part, (name,)))).upper()
-             for part in (attributes, span) for name in _KINDS}  # fmt: skip
+    every = (ask(part, (name,)) for part in (attributes, span) for name in _KINDS)
+    kinds = {str(_decoded(kind)).upper() for kind in every}
     if documents is None and not kinds & {"RETRIEVER", "RETRIEVAL"}:
         return None
     question = _decoded(ask(attributes, _ASKED) or ask(span, ("input", "inputs")))
@@ -158,21 +151,18 @@ def _read_span(span: Mapping[str, Any], attributes: Mapping[str, Any]) -> _Span 
     if not isinstance(question, str) or not question.strip():
         return None
     query = question.strip()
-    name = str(span.get("name") or "retriever")
-    record: dict[str, Any] = {"id": query, "query": query, BY: name}
+    record: dict[str, Any] = {"id": query, "query": query}
+    record[BY] = str(span.get("name") or "retriever")
     if (trace := ask(span, _TRACES)) is not None and isinstance(trace, str):
         record["trace"] = trace
-    failure = _failure(span)
-    if failure is None:
-        if documents is None:
-            answer = ask(attributes, _ANSWERED) or ask(span, ("output", "outputs"))
-            documents = _listed(_decoded(answer))
-        record["retrieved"] = documents
-    else:
-        record["failure"] = failure
     if (took := _milliseconds(span)) is not None:
         record["latency_ms"] = took
-    return _Span(name, query, record)
+    if (failure := _failure(span)) is not None:
+        return record | {"failure": failure}
+    if documents is None:
+        answer = ask(attributes, _ANSWERED) or ask(span, ("output", "outputs"))
+        documents = _listed(_decoded(answer))
+    return record | {"retrieved": documents}
 
 
 def _documents(attributes: Mapping[str, Any]) -> list[Any] | None:
@@ -197,10 +187,12 @@ def _document(value: Any) -> Any:
     inner = value.get("document")
     flat = {**value, **inner} if isinstance(inner, Mapping) else dict(value)
     flat.pop("document", None)
-    fields = {str(n).removeprefix("document."): _decoded(v) for n, v in flat.items()}
-    # What was decoded for its own sake only: a text may look like JSON.
-    return fields | {n: flat[f"document.{n}"] for n in ("id", "content")
-                     if f"document.{n}" in flat}  # fmt: skip
+    # A text may look like JSON.
+    plain = ("document.id", "document.content")
+    return {
+        str(name).removeprefix("document."): part if name in plain else _decoded(part)
+        for name, part in flat.items()
+    }
 
 
 def _listed(answer: Any) -> list[Any]:

@@ -363,8 +363,8 @@ def _lines_have(head: bytes, kind: Line) -> bool:
     """Whether most of the first lines have so many words, one of them a number."""
     lines = head.removeprefix(_BOM).splitlines()[:_LOOK]
     # Ids with spaces make as many words of a table, but it names its columns first.
-    names = lines[0].decode("utf-8", "replace").split("\t") if lines else []
-    if sum(known_as(name) is not None for name in names) > 1:
+    names = b"".join(lines[:1]).decode("utf-8", "replace").split("\t")
+    if len(names) > 1 and sum(known_as(name) is not None for name in names) > 1:
         return False
     split = [words for line in lines if (words := line.split())]
     fit = [w for w in split if len(w) == len(kind.names) and _is_number(w[kind.value])]

@@ -18,7 +18,7 @@ from karat.data.policies import Policies
 from karat.data.queries import Dataset, Query
 from karat.data.runs import Document, Notice, Retrieval, Run
 from karat.errors import FormatError, KaratError
-from karat.reading.format import Format, Layout, get_format, name_format
+from karat.reading.format import FORMATS, Format, Layout, name_format
 from karat.reading.meaning.aliases import WRAPPERS, known_as
 from karat.reading.meaning.ambiguity import scores_say_the_order
 from karat.reading.meaning.values import looks_like_text
@@ -38,7 +38,7 @@ def write(
     format cannot hold all of it.
     """
     path = os.fspath(target) if isinstance(target, str | os.PathLike) else None
-    chosen = get_format(format) if format is not None else name_format(path)
+    chosen = FORMATS[format] if format is not None else name_format(path)
     part = _part(loaded, role)
     data = io.BytesIO()
     try:

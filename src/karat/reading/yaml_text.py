@@ -36,9 +36,6 @@ _LOOKS = re.compile(
     rb"(?:---|%YAML|#.*\n|\s)*+"
     rb"(?:- |-\n|[^\s\[\]{},\"'][^:\n\t,]*:(?:\s|$)|\"[^\"\n]+\":)"
 )
-_AROUND = {
-    *("StreamStartEvent", "StreamEndEvent", "DocumentStartEvent", "DocumentEndEvent")
-}
 _PLAIN_TAGS = {"!", *("tag:yaml.org,2002:" + name for name in ("map", "seq", "str"))}
 
 
@@ -144,9 +141,7 @@ class _Builder:
     def document(self) -> Any:
         """The one document."""
         values = [
-            self._build(event, 1)
-            for event in self._events
-            if type(event).__name__ not in _AROUND
+            self._build(event, 1) for event in self._events if hasattr(event, "anchor")
         ]
         if len(values) > 1:
             raise FormatError("several YAML documents in one file", hint="give one")
@@ -176,7 +171,7 @@ class _Builder:
     def _inner(self, depth: int) -> Iterator[tuple[Any, int]]:
         """The values up to the end of a list or mapping, and the line of each."""
         for event in self._events:
-            if type(event).__name__ in {"MappingEndEvent", "SequenceEndEvent"}:
+            if not hasattr(event, "anchor"):
                 return
             yield self._build(event, depth + 1), _line(event)
 

@@ -13,6 +13,7 @@ from karat.reading.columns.ids import (
     ByteColumn,
     Column,
     Keys,
+    Rows,
     join_columns,
     join_ids,
     repeated,
@@ -87,15 +88,10 @@ class Rankings(NamedTuple):
             return self
         order = stable_order(np.repeat(which, self.size))
         size = np.bincount(which, self.size, len(first)).astype(np.int64)
-        return Rankings(
-            self.queries.view(first),
-            np.cumsum(size) - size,
-            self.documents.view(order),
-            None if self.values is None else self.values[order],
-            None if self.texts is None else self.texts.view(order),
-            self.ignored,
+        return self._rows(order)._replace(
+            queries=self.queries.view(first),
+            start=np.cumsum(size) - size,
             scattered=True,
-            ranked=self.ranked,
         )
 
     @property
@@ -119,19 +115,22 @@ class Rankings(NamedTuple):
         """The ranking that each of these rows lies in."""
         return np.searchsorted(self.start, rows, side="right") - 1
 
-    def of_queries(self, wanted: Bools) -> "Rankings":
-        """The rankings of some of the queries."""
-        rows = np.repeat(wanted, self.size)
-        size = self.size[wanted]
-        return self.only(rows)._replace(
-            queries=self.queries.view(wanted), start=np.cumsum(size) - size
-        )
+    def names_of(self, row: Ints) -> tuple[str, str]:
+        """The query and the document of one row."""
+        query = self.queries.view(self.ranking(row)).names()[0]
+        return query, self.documents.view(row).names()[0]
 
     def only(self, rows: Bools) -> "Rankings":
-        """The rankings without some of their rows, but never without all."""
-        kept = np.concatenate(([0], np.cumsum(rows)))
+        """The rankings without some of their rows; those without any are gone."""
+        before = np.concatenate(([0], np.cumsum(rows)))
+        start = before[self.start]
+        there = np.diff(start, append=before[-1]) > 0
+        return self._rows(rows)._replace(
+            queries=self.queries.view(there), start=start[there]
+        )
+
+    def _rows(self, rows: Rows) -> "Rankings":
         return self._replace(
-            start=kept[self.start],
             documents=self.documents.view(rows),
             values=None if self.values is None else self.values[rows],
             texts=None if self.texts is None else self.texts.view(rows),
@@ -278,9 +277,7 @@ def repeated_pair(some: Rankings) -> tuple[str, str] | None:
     again = repeated_rows(some._replace(values=None), keys, Policies())
     if not len(again):
         return None
-    first = again.min(keepdims=True)
-    query = some.queries.view(some.ranking(first)).names()[0]
-    return query, some.documents.view(first).names()[0]
+    return some.names_of(again.min(keepdims=True))
 
 
 def pair_keys(documents: Keys, query: Ints) -> Keys:

@@ -158,12 +158,11 @@ class LabelledRows(NamedTuple):
     from_zero: bool
 
 
-class RepeatedDocumentError(Exception):
-    """A document is retrieved twice, and policies forbid it."""
-
-
 def find_labels(
-    read: Callable[[], Rankings], index: LabelIndex, policies: Policies
+    read: Callable[[], Rankings],
+    index: LabelIndex,
+    policies: Policies,
+    source: RunSource,
 ) -> LabelledRows:
     """The labelled documents of some rankings, and the rank of each."""
     some = read()
@@ -171,15 +170,14 @@ def find_labels(
     query = index.numbers(some.queries)
     extra = some.queries.view(query < 0).names()
     if extra:
-        some, query = some.of_queries(query >= 0), query[query >= 0]
+        some = some.only(np.repeat(query >= 0, some.size))
+        query = query[query >= 0]
     count = len(query)
     keys = some.keys()
     rows, label = index.find(some, keys, query)
     again = repeated_rows(some, keys, policies)
     if len(again) and policies.duplicates == "error":
-        first = again.min(keepdims=True)
-        document = some.documents.view(first).names()[0]
-        raise RepeatedDocumentError(int(query[some.ranking(first)][0]), document)
+        raise source.repeated(*some.names_of(again.min(keepdims=True)))
     once = np.ones(len(keys), np.bool_)
     once[again] = False
     single, relevant = some.only(once) if len(again) else some, index.grade[label] > 0
@@ -267,7 +265,7 @@ class ColumnarRun(Run):
     ) -> dict[str, list[str]]:
         """The documents of some queries, in the order of the rows."""
         found: dict[str, list[str]] = {}
-        parts = (part() for part in self.source.parts())
+        parts: Iterator[Rankings] = (part() for part in self.source.parts())
         if first is not None:
             parts = iter([self._head or next(parts)])
         for some in parts:
@@ -289,10 +287,6 @@ class ColumnarRun(Run):
         index = LabelIndex(labels, judged=judged)
         try:
             parts = [*self._search(index, policies)]
-        except RepeatedDocumentError as repeated:
-            query, document = repeated.args
-            error = self.source.repeated(labels.ids[query], document)
-            raise placed(error, path=self._path) from None
         except DataError as error:
             raise placed(error, path=self._path) from None
         if not parts:
@@ -327,7 +321,7 @@ class ColumnarRun(Run):
 
     def _search(self, index: LabelIndex, policies: Policies) -> Iterable[LabelledRows]:
         """What each part of the run holds of the labels, in any order."""
-        work = partial(find_labels, index=index, policies=policies)
+        work = partial(find_labels, index=index, policies=policies, source=self.source)
         parts: list[LabelledRows] = []
         met = np.zeros(index.size, np.bool_)
         reads = iter(self.source.parts())
