@@ -34,6 +34,7 @@ T = TypeVar("T")
 _JUDGING = (Stage("judging", "sample"), Stage("taking", "vote"))
 
 _Verdicts = tuple[Verdict, ...]
+_UNASKED = Verdict("")
 
 _SINGULAR = {"are": "is", "were": "was", "have": "has"}
 _LABELS = {
@@ -330,16 +331,19 @@ def _hits(
         by_text = {verdict.text: verdict for verdict in verdicts.get(query, ())}
         before = len(names)
         for item in wanted_items(gold.claims.get(query, ())):
-            judged = [by_text[text] for text in item.texts if text in by_text]
-            ranks = {r for v in judged for r in (*v.alone, *v.together[-1:])}
-            joint = {rank for v in judged for rank in v.together} - ranks
-            against = {rank for v in judged for rank in v.against}
-            failed = any(verdict.failure is not None for verdict in judged)
-            if failed and not ranks and query not in failures:
+            alone, together, against = set[int](), set[int](), set[int]()
+            failed = False
+            for text in item.texts:
+                verdict = by_text.get(text, _UNASKED)
+                alone.update(verdict.alone, verdict.together[-1:])
+                together.update(verdict.together)
+                against.update(verdict.against)
+                failed |= verdict.failure is not None
+            if failed and not alone and query not in failures:
                 continue
-            at = len(names)
-            rows += [(place, rank, item.grade, at, False) for rank in ranks]
-            rows += [(place, rank, item.grade, at, True) for rank in joint]
+            for rank in alone | together:
+                joint = rank not in alone
+                rows.append((place, rank, item.grade, len(names), joint))
             grades.append(item.grade)
             names.append(item.name)
             # What contradicts the claim is judged, and not relevant.

@@ -147,8 +147,11 @@ class Prompts:
 
     def version(self, *names: str) -> str:
         """The version of these instructions, with a digest of those replaced."""
-        texts = [(name, getattr(self, name)) for name in names]
-        changed = [pair for pair in texts if pair[1] != getattr(STANDARD, pair[0])]
+        changed = [
+            (name, text)
+            for name in names
+            if (text := getattr(self, name)) != getattr(STANDARD, name)
+        ]
         digest = sha256(repr(changed).encode()).hexdigest()[:8]
         return f"{VERSION}-{digest}" if changed else VERSION
 
@@ -203,8 +206,7 @@ def support_prompt(
     texts += [
         (f"context {rank}", t) for rank, t in (*contexts[turn:], *contexts[:turn])
     ]
-    numbers = tuple(number for number, _ in claims)
-    schema = _verdicts(numbers, tuple(sorted({rank for rank, _ in contexts})))
+    schema = _verdicts(tuple(dict(claims)), tuple(sorted(dict(contexts))))
     return _prompt("support", fenced(texts, assessor), schema, prompts)
 
 

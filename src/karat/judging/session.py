@@ -112,7 +112,7 @@ class JudgeSession:
 
         The stage is shown as progress; of the queries, one whose reply is missing.
         """
-        return run_sync(lambda: self.arun_jobs(jobs, stage, queries))
+        return run_sync(partial(self.arun_jobs, jobs, stage, queries))
 
     async def arun_jobs(
         self,

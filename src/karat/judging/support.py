@@ -178,7 +178,7 @@ def _read_findings(
         entries = [{"claim": k, **v} for k, v in pairs if isinstance(v, dict)]
     if not isinstance(entries, list):
         return {}, "it has no list of verdicts"
-    ranks = {rank for rank, _ in contexts}
+    ranks = {*dict(contexts)}
     findings: dict[int, _Finding] = {}
     problems: list[str] = []
     seen: set[int] = set()
@@ -225,18 +225,19 @@ def _read_finding(entry: Mapping[str, Any], ranks: set[int]) -> _Finding | str:
 def _merge(item: Item, index: int, answered: Sequence[_Answered]) -> Verdict:
     """What all replies say about one claim; the reason is that of the best rank."""
     findings: list[_Finding] = []
+    alone, parts, against = set[int](), set[int](), set[int]()
+    complete: list[frozenset[int]] = []
     for one in answered:
-        if index in one.findings:
-            findings.append(one.findings[index])
-        elif index in one.claims:
+        if index in one.claims and index not in one.findings:
             return Verdict(item.id, item.text, failure=one.problem)
-    alone = {rank for finding in findings for rank in finding.alone}
-    against = {rank for finding in findings for rank in finding.against} - alone
-    complete = [finding.parts for finding in findings if finding.complete]
+        if index in one.findings:
+            finding = one.findings[index]
+            findings.append(finding)
+            alone |= finding.alone
+            parts |= finding.parts
+            against |= finding.against
+            complete += [finding.parts] if finding.complete else []
     together = min(complete, key=max) if complete else ()
-    partial: set[int] = set()
-    if not alone and not together:
-        partial = {rank for finding in findings for rank in finding.parts}
     # Where nothing supports the claim, the reason is that of what comes nearest.
     best = min(
         findings,
@@ -249,8 +250,8 @@ def _merge(item: Item, index: int, answered: Sequence[_Answered]) -> Verdict:
         tuple(sorted(alone)),
         tuple(sorted(together)),
         best.reason,
-        partial=tuple(sorted(partial)),
-        against=tuple(sorted(against)),
+        partial=() if alone or together else tuple(sorted(parts)),
+        against=tuple(sorted(against - alone)),
     )
 
 
