@@ -34,7 +34,6 @@ T = TypeVar("T")
 _JUDGING = (Stage("judging", "sample"), Stage("taking", "vote"))
 
 _Verdicts = tuple[Verdict, ...]
-_UNASKED = Verdict("")
 
 _SINGULAR = {"are": "is", "were": "was", "have": "has"}
 _LABELS = {
@@ -334,7 +333,7 @@ def _hits(
             alone, together, against = set[int](), set[int](), set[int]()
             failed = False
             for text in item.texts:
-                verdict = by_text.get(text, _UNASKED)
+                verdict = by_text[text]
                 alone.update(verdict.alone, verdict.together[-1:])
                 together.update(verdict.together)
                 against.update(verdict.against)
