@@ -132,10 +132,7 @@ def check_people(
 
 
 def run_scores(
-    runs: Mapping[str, Any],
-    labels: Labels,
-    metric: str,
-    threshold: float | None = None,
+    runs: Mapping[str, Any], labels: Labels, metric: str, threshold: float | None = None
 ) -> dict[str, Floats]:
     """The scores of each run by these labels, query by query."""
     gold = Gold(labels)

@@ -286,12 +286,7 @@ def _by_place(queries: Sequence[str], values: Mapping[str, T]) -> dict[int, T]:
 
 
 def _notice(
-    kind: str,
-    count: int,
-    noun: str,
-    verb: str,
-    text: str,
-    queries: Sequence[str] = (),
+    kind: str, count: int, noun: str, verb: str, text: str, queries: Sequence[str] = ()
 ) -> Notice:
     """A notice in the plural and in the singular, with the first few queries."""
     many, examples = counted(0, noun)[2:], tuple(dict.fromkeys(queries))[:3]

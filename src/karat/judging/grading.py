@@ -12,12 +12,7 @@ from karat.data.runs import Labels, Run
 from karat.data.tables import Table, counted
 from karat.errors import DataError
 from karat.judging import prompts
-from karat.judging.contexts import (
-    CONTEXT_TOKENS,
-    pieces,
-    require_texts,
-    text_of,
-)
+from karat.judging.contexts import CONTEXT_TOKENS, pieces, require_texts, text_of
 from karat.judging.replies import (
     NOT_FILLED_IN,
     ask_twice,
@@ -110,9 +105,7 @@ class GradedPool:
 
 
 def pool(
-    runs: Iterable[Run],
-    k: int,
-    corpus: Mapping[str, str] | None = None,
+    runs: Iterable[Run], k: int, corpus: Mapping[str, str] | None = None
 ) -> dict[str, dict[str, str]]:
     """The top k documents of every run, each once, with their texts."""
     pooled: dict[str, dict[str, str]] = {}

@@ -34,8 +34,7 @@ _PARTS = re.compile(
 )
 _CONSTANTS = {"True": "true", "False": "false", "None": "null"}
 _NUMBERED = re.compile(
-    r"(?:(?:claim|context|document|passage)s?|grade)?\s*#?\s*(\d+)\s*\.?",
-    re.IGNORECASE,
+    r"(?:(?:claim|context|document|passage)s?|grade)?\s*#?\s*(\d+)\s*\.?", re.IGNORECASE
 )
 # How models end what they think aloud, and how they begin it.
 _THOUGHT = r"[\w:]{0,9}(?:think|thought|reason|reflect|analys|scratchpad)\w{0,9}"

@@ -103,10 +103,7 @@ class JudgeSession:
         return self.settings.journal is not None and not persistent
 
     def run_jobs(
-        self,
-        jobs: Sequence[Job[T]],
-        stage: Stage = _ROWS,
-        queries: Sequence[str] = (),
+        self, jobs: Sequence[Job[T]], stage: Stage = _ROWS, queries: Sequence[str] = ()
     ) -> Results[T]:
         """The result of each conversation, in order; a failure has a reason.
 
@@ -115,10 +112,7 @@ class JudgeSession:
         return run_sync(partial(self.arun_jobs, jobs, stage, queries))
 
     async def arun_jobs(
-        self,
-        jobs: Sequence[Job[T]],
-        stage: Stage = _ROWS,
-        queries: Sequence[str] = (),
+        self, jobs: Sequence[Job[T]], stage: Stage = _ROWS, queries: Sequence[str] = ()
     ) -> Results[T]:
         """The same, to be awaited where an event loop is running."""
         if not jobs:
@@ -159,10 +153,7 @@ class DryRun(JudgeSession):
     parts: list[Estimate] = field(default_factory=list)
 
     async def arun_jobs(
-        self,
-        jobs: Sequence[Job[T]],
-        stage: Stage = _ROWS,
-        queries: Sequence[str] = (),
+        self, jobs: Sequence[Job[T]], stage: Stage = _ROWS, queries: Sequence[str] = ()
     ) -> Results[T]:
         """Carry every job through with replies of the journal or assumed ones."""
         del queries

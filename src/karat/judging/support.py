@@ -11,12 +11,7 @@ from itertools import starmap
 from typing import Any, NamedTuple, TypeAlias
 
 from karat.data.gold import Item
-from karat.data.judgements import (
-    Conversation,
-    ParallelConversation,
-    Prompt,
-    Verdict,
-)
+from karat.data.judgements import Conversation, ParallelConversation, Prompt, Verdict
 from karat.errors import InvalidReply
 from karat.judging import prompts
 from karat.judging.contexts import CONTEXT_TOKENS, Context, excerpts, pack
@@ -240,9 +235,7 @@ def _merge(item: Item, index: int, answered: Sequence[_Answered]) -> Verdict:
     together = min(complete, key=max) if complete else ()
     # Where nothing supports the claim, the reason is that of what comes nearest.
     best = min(
-        findings,
-        key=lambda f: (f.rank, not f.against, not f.parts),
-        default=_Finding(),
+        findings, key=lambda f: (f.rank, not f.against, not f.parts), default=_Finding()
     )
     return Verdict(
         item.id,
