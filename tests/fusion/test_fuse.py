@@ -199,3 +199,13 @@ def test_scores_that_are_missing_or_no_numbers_are_said() -> None:
 def test_an_empty_list_beside_scores_gives_nothing() -> None:
     fused = fuse([{"q": []}, {"q": {"a": 1.0}}], "sum")
     assert [[d.id for d in found] for _, found in fused.rankings(Policies())] == [["a"]]
+
+
+def test_gaps_between_ranks_are_kept() -> None:
+    rows = [{"query": "q", "document": d, "rank": r} for d, r in (("a", 1), ("b", 7))]
+    fused = scores(fuse([rows, {"q": ["b"]}]))["q"]
+    assert fused == {"b": 1 / 67 + 1 / 61, "a": 1 / 61}
+    steps = scores(fuse([rows, {"q": ["b"]}], "sum", norm="rank"))["q"]
+    assert steps == {"b": 1.5, "a": 1.0}
+    table = karat.complementarity([rows, {"q": ["a"]}], {"q": ["b"]}, k=2)
+    assert table.union == 0.0

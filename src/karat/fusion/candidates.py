@@ -14,7 +14,8 @@ import numpy as np
 from karat.data.arrays import Floats, Ints
 from karat.data.memory_runs import RankedRun, ScoredRun
 from karat.data.policies import Policies
-from karat.data.runs import Notice, Run
+from karat.data.runs import Document, Notice, Run, ranks_of
+from karat.data.score_ranks import rank_order
 from karat.errors import DataError, UsageError
 from karat.reading.files import gc_paused
 from karat.reading.readers import read
@@ -22,14 +23,7 @@ from karat.reading.readers import read
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """What one run has for a query.
-
-    Attributes:
-        run: index of the run.
-        number: of each document.
-        scores: of each document; None where the run has none.
-        rank: of each document, from 1.
-    """
+    """What a run, by its index, has for a query: numbers of documents, and ranks."""
 
     run: int
     number: Ints
@@ -39,14 +33,7 @@ class Ranking:
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """All documents that any run has for a query.
-
-    Attributes:
-        query: its id.
-        numbers: document -> its number; below `size`, with gaps.
-        size: above every number.
-        rankings: of the runs that have the query, in the order of the runs.
-    """
+    """All documents that any run has for a query, with numbers below `size`."""
 
     query: str
     numbers: dict[str, int]
@@ -55,32 +42,24 @@ class Candidates:
 
 
 def named_runs(runs: Any) -> dict[str, Run]:
-    """The runs by name, read where they are files or plain objects.
-
-    Args:
-        runs: `{name: run}`, or runs one after the other; a run is whatever
-            `karat.evaluate` takes for one.
-
-    Raises:
-        UsageError: fewer than two.
-    """
+    """Two or more runs by name, read where they are files or plain objects."""
     if isinstance(runs, Mapping):
-        found = {str(name): _run(run) for name, run in runs.items()}
+        by_name = {str(name): _run(run) for name, run in runs.items()}
     elif isinstance(runs, Sequence) and not isinstance(runs, str | bytes):
-        found = {}
+        by_name = {}
         for place, source in enumerate(runs, 1):
             run = _run(source)
             name = run.name
-            if name in found or name == Run.name:
+            if name in by_name or name == Run.name:
                 name = f"{name} {place}"
-            found[name] = run
+            by_name[name] = run
     else:
         raise UsageError(
             f"runs must be a list or a mapping of names, got {type(runs).__name__}"
         )
-    if len(found) < 2:  # noqa: PLR2004
-        raise UsageError(f"it takes two runs or more, got {len(found)}")
-    return found
+    if len(by_name) < 2:  # noqa: PLR2004
+        raise UsageError(f"it takes two runs or more, got {len(by_name)}")
+    return by_name
 
 
 def _run(source: Any) -> Run:
@@ -110,9 +89,9 @@ def order_notices(runs: Mapping[str, Run]) -> tuple[Notice, ...]:
     )
 
 
-def candidates(runs: Sequence[Run], policies: Policies) -> Iterator[Candidates]:
+def candidates(runs: Sequence[Run]) -> Iterator[Candidates]:
     """Every query that any run has, in order of appearance, with its candidates."""
-    tables = [_by_query(run, policies) for run in runs]
+    tables = [_by_query(run) for run in runs]
     queries = dict.fromkeys(chain.from_iterable(tables))
     counters: list[int] = []
     with gc_paused():
@@ -121,49 +100,40 @@ def candidates(runs: Sequence[Run], policies: Policies) -> Iterator[Candidates]:
             most = sum(len(row) for row in rows if row is not None)
             if len(counters) < most:
                 counters = [*range(most)]
-            yield _candidates(query, rows, counters, policies)
+            yield _candidates(query, rows, counters)
 
 
-def _by_query(run: Run, policies: Policies) -> Mapping[str, Any]:
-    """The rankings of a run: `{document: score}`, documents in order, or both."""
-    if isinstance(run, ScoredRun | RankedRun):
+def _by_query(run: Run) -> Mapping[str, Any]:
+    """The rankings of a run: `{document: score}`, or ids or documents in order."""
+    if isinstance(run, ScoredRun) or (isinstance(run, RankedRun) and not run.ranks):
         return run.by_query
-    return {
-        query: [((d.text if d.id is None else d.id) or "", d.score) for d in documents]
-        for query, documents in run.rankings(policies)
-    }
+    return dict(run.rankings(Policies()))
 
 
-def _candidates(
-    query: str, rows: Sequence[Any], counters: list[int], policies: Policies
-) -> Candidates:
+def _candidates(query: str, rows: Sequence[Any], counters: list[int]) -> Candidates:
     numbers: dict[str, int] = {}
     rankings = []
     size = 0
     for place, row in enumerate(rows):
         if row is None:
             continue
-        documents, scores, ordered = _columns(query, row)
+        documents, scores, rank = _columns(query, row)
         count = len(documents)
         free = counters[size : size + count]
         if numbers:
-            # A new document gets its place among all; a known one keeps its own.
-            kept = map(numbers.setdefault, documents, free)
-            number = np.fromiter(kept, np.int64, count)
+            # A new document gets its place among all; another one keeps its own.
+            places = map(numbers.setdefault, documents, free)
+            number = np.fromiter(places, np.int64, count)
         else:
             numbers = dict(zip(documents, free, strict=True))
             number = np.arange(count)
         size += count
-        if scores is None or ordered:
-            rank = np.arange(1.0, count + 1.0)
-        else:
-            rank = _ranks(documents, scores, policies)
         rankings.append(Ranking(place, number, scores, rank))
     return Candidates(query, numbers, size, rankings)
 
 
-def _columns(query: str, row: Any) -> tuple[Collection[str], Floats | None, bool]:
-    """Distinct documents, their scores if any, and whether ranked as given."""
+def _columns(query: str, row: Any) -> tuple[Collection[str], Floats | None, Floats]:
+    """Distinct documents, their scores if any, and their ranks."""
     if isinstance(row, Mapping):
         try:
             scores = np.fromiter(row.values(), np.float64, len(row))
@@ -171,29 +141,27 @@ def _columns(query: str, row: Any) -> tuple[Collection[str], Floats | None, bool
             scores = np.full(1, np.nan)
         if not np.isfinite(scores).all():
             raise DataError("a score must be a finite number", query=query)
-        return row, scores, False
-    if row and isinstance(row[0], tuple):
-        first = dict(reversed(row))
-        distinct = dict.fromkeys(document for document, _ in row)
-        found = [first[document] for document in distinct]
-        if any(score is None for score in found):
-            return [*distinct], None, True
-        return [*distinct], np.array(found, np.float64), True
+        return row, scores, _ranks(row, scores)
+    if row and isinstance(row[0], Document):
+        first: dict[str, Document] = {}
+        for document in row:
+            name = document.text if document.id is None else document.id
+            first.setdefault(name or "", document)
+        listed = [document.score for document in first.values()]
+        rank = np.array(ranks_of(first.values()), np.float64)
+        return first, None if None in listed else np.array(listed, np.float64), rank
     distinct = dict.fromkeys(row)
-    return (row if len(distinct) == len(row) else [*distinct]), None, True
+    return distinct, None, np.arange(1.0, len(distinct) + 1.0)
 
 
-def _ranks(documents: Collection[str], scores: Floats, policies: Policies) -> Floats:
-    """Ranks by score, descending; equal ones by id, descending, or as given."""
-    count = len(scores)
+def _ranks(documents: Collection[str], scores: Floats) -> Floats:
+    rank = np.arange(1.0, len(scores) + 1.0)
     if (scores[:-1] > scores[1:]).all():
-        return np.arange(1.0, count + 1.0)
+        return rank
     order = np.argsort(-scores, kind="stable")
     falling = scores[order]
-    if policies.ties == "trec" and (falling[:-1] == falling[1:]).any():
-        names = [*documents]
-        pairs = zip(scores.tolist(), names, range(count), strict=True)
-        order = np.array([place for *_, place in sorted(pairs, reverse=True)])
-    rank = np.empty(count)
-    rank[order] = np.arange(1.0, count + 1.0)
-    return rank
+    if (falling[:-1] == falling[1:]).any():
+        order = np.array(rank_order(scores.tolist(), [*documents], Policies()))
+    by_document = np.empty_like(rank)
+    by_document[order] = rank
+    return by_document

@@ -7,17 +7,19 @@ top k can reach; how much of it is lost without one run is what that run alone b
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from karat.data.arrays import Bools, Floats, Ints, sum_by
+from karat.data.gold import ColumnLabels
 from karat.data.intervals import Interval
 from karat.data.policies import Policies
 from karat.data.runs import Run
 from karat.data.tables import Table, number
 from karat.errors import DataError, MismatchError, ParameterError
-from karat.fusion.candidates import candidates, named_runs
+from karat.fusion.candidates import named_runs
 from karat.fusion.fuse import fuse
 from karat.reading.readers import read, read_run
 from karat.stats import mean_interval
@@ -73,14 +75,14 @@ class Complementarity:
         """One row per run, and the rows that all of them make together."""
         rows = [
             [
-                found.run,
-                number(found.recall),
-                number(found.alone),
-                _limits(found.interval),
-                number(found.fused_gain),
-                _limits(found.fused_interval),
+                run.run,
+                number(run.recall),
+                number(run.alone),
+                _limits(run.interval),
+                number(run.fused_gain),
+                _limits(run.fused_interval),
             ]
-            for found in self.runs
+            for run in self.runs
         ]
         for name, value in (
             ("best run of each query", self.oracle),
@@ -118,17 +120,16 @@ def complementarity(
     relevant = _relevant(gold, threshold)
     if not relevant:
         raise DataError("no query has relevant documents by id")
-    query = np.arange(len(relevant)).repeat([*map(len, relevant.values())])
-    found = np.array([_found(run, relevant, k) for run in sources.values()])
-    recalls, union, alone = union_gains(query, found)
+    found = np.array([_has(run, relevant, k) for run in sources.values()])
+    recalls, union, alone = union_gains(relevant.grades.query, found)
     names = [*sources]
-    whole = _recall(fuse(sources), relevant, query, k)
+    whole = _recall(fuse(sources), relevant, k)
     contributions = []
     for row, name in enumerate(names):
         rest = {other: run for other, run in sources.items() if other != name}
         without = recalls[1 - row]
         if len(rest) > 1:
-            without = _recall(fuse(rest), relevant, query, k)
+            without = _recall(fuse(rest), relevant, k)
         contributions.append(
             Contribution(
                 name,
@@ -139,12 +140,8 @@ def complementarity(
                 difference_interval(whole - without),
             )
         )
-    overlap = {
-        (one, other): _overlap(found[a], found[b])
-        for a, one in enumerate(names)
-        for b, other in enumerate(names)
-        if a < b
-    }
+    pairs = combinations(zip(names, found, strict=True), 2)
+    overlap = {(a, b): _overlap(one, other) for (a, one), (b, other) in pairs}
     return Complementarity(
         k,
         len(relevant),
@@ -157,21 +154,7 @@ def complementarity(
 
 
 def union_gains(query: Ints, found: Bools) -> tuple[Floats, Floats, Floats]:
-    """Recall of each run, of all together, and what each alone has, query by query.
-
-    Args:
-        query: index of the query of each relevant document, from 0.
-        found: (runs, relevant documents), whether the run has it.
-
-    Returns:
-        (runs, queries), (queries,) and (runs, queries).
-
-    Example:
-        >>> found = np.array([[True, False, True], [True, True, False]])
-        >>> recalls, union, alone = union_gains(np.array([0, 0, 1]), found)
-        >>> recalls.tolist(), union.tolist(), alone.tolist()
-        ([[0.5, 1.0], [1.0, 0.0]], [1.0, 1.0], [[0.0, 1.0], [0.5, 0.0]])
-    """
+    """Recall of each run, of all together, and what each alone has, query by query."""
     queries = int(query.max()) + 1
     size = np.bincount(query, minlength=queries)
     having = found.sum(axis=0)
@@ -185,41 +168,31 @@ def union_gains(query: Ints, found: Bools) -> tuple[Floats, Floats, Floats]:
     return recalls, share(having > 0), alone
 
 
-def _relevant(gold: Any, threshold: float | None) -> dict[str, list[str]]:
-    taken = read(gold, "gold").gold
-    if taken is None:
+def _relevant(gold: Any, threshold: float | None) -> ColumnLabels:
+    labels = read(gold, "gold").gold
+    if labels is None:
         raise DataError("there is no gold to compare with")
     relevant = {
-        query: [
-            document
+        query: {
+            document: grade
             for document, grade in grades.items()
             if (grade > 0 if threshold is None else grade >= threshold)
-        ]
-        for query, grades in taken.documents.items()
+        }
+        for query, grades in labels.documents.items()
     }
-    return {query: documents for query, documents in relevant.items() if documents}
+    return ColumnLabels.of({query: row for query, row in relevant.items() if row})
 
 
-def _found(run: Run, relevant: Mapping[str, list[str]], k: int) -> Bools:
+def _has(run: Run, relevant: ColumnLabels, k: int) -> Bools:
     """Whether the run has each relevant document in its top k."""
-    ranks: dict[str, list[int]] = {}
-    for one in candidates([run], Policies()):
-        wanted = relevant.get(one.query)
-        if wanted:
-            # The documents of one run are numbered as they come.
-            rank = one.rankings[0].rank
-            places = [one.numbers.get(document, -1) for document in wanted]
-            ranks[one.query] = [int(rank[p]) if p >= 0 else k + 1 for p in places]
-    found = [
-        rank <= k
-        for query, wanted in relevant.items()
-        for rank in ranks.get(query, [k + 1] * len(wanted))
-    ]
-    return np.array(found)
+    located = run.locate(relevant, judged=True, policies=Policies())
+    in_top_k = np.zeros(len(relevant.names), np.bool_)
+    in_top_k[np.asarray(located.item)[located.rank <= k]] = True
+    return in_top_k
 
 
-def _recall(run: Run, relevant: Mapping[str, list[str]], query: Ints, k: int) -> Floats:
-    return union_gains(query, _found(run, relevant, k)[None])[1]
+def _recall(run: Run, relevant: ColumnLabels, k: int) -> Floats:
+    return union_gains(relevant.grades.query, _has(run, relevant, k)[None])[1]
 
 
 def _overlap(one: Bools, other: Bools) -> float:

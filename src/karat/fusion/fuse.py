@@ -15,6 +15,7 @@ from karat.data.arrays import Floats, Ints
 from karat.data.memory_runs import ScoredRun
 from karat.data.policies import Policies
 from karat.data.runs import Retrieval, Run
+from karat.data.score_ranks import rank_order
 from karat.errors import DataError, ParameterError, UnknownNameError
 from karat.fusion.candidates import (
     Candidates,
@@ -52,19 +53,7 @@ _BY_RANK = ("rrf", "borda")
 
 
 class Fusion:
-    """A rule that makes one ranking of several.
-
-    Args:
-        method: one of `METHODS`.
-        norm: one of `NORMS`; None is `min-max` for methods that read scores.
-        weights: one per run, 0 or more; None: all 1.
-        k: the constant of `rrf`: the larger, the less the first ranks count.
-        runs: number of runs.
-
-    Raises:
-        UnknownNameError: a method or norm that does not exist.
-        ParameterError: a value that cannot be.
-    """
+    """A rule that makes one ranking of several; its parameters are those of `fuse`."""
 
     def __init__(
         self,
@@ -88,33 +77,29 @@ class Fusion:
         self.weights = _weights(weights, runs)
 
     def contribution(self, ranking: Ranking, documents: int) -> Floats:
-        """What a run gives each of its documents, before weights.
-
-        Args:
-            ranking: of the run.
-            documents: how many candidates the query has.
-        """
+        """What a run gives its documents, of so many candidates, before weights."""
         if self.method == "rrf":
             return 1.0 / (self.k + ranking.rank)
-        count = len(ranking.rank)
+        place, count = ranking.rank, len(ranking.rank)
+        if place.max(initial=0) > count:
+            # Ranks with gaps, which only lists have: steps are from one to the next.
+            place = np.arange(1.0, count + 1.0)
         if self.method == "borda":
             # What the others get is taken off here, and given to all.
-            return documents + 1.0 - ranking.rank - _unranked(documents, count)
+            return documents + 1.0 - place - _unranked(documents, count)
         if self.norm == "rank" or ranking.scores is None or not count:
-            return 1.0 - (ranking.rank - 1.0) / count
+            return 1.0 - (place - 1.0) / count
         return _normalised(ranking.scores, self.norm)
 
-    def totals(self, found: Candidates, parts: Sequence[Floats]) -> Floats:
+    def totals(self, query: Candidates, parts: Sequence[Floats]) -> Floats:
         """The new score of every number that a document has; 0 for the others."""
-        size, method = found.size, self.method
+        size, method = query.size, self.method
         rows = []
-        for ranking, part in zip(found.rankings, parts, strict=True):
+        for ranking, part in zip(query.rankings, parts, strict=True):
             weight = self.weights[ranking.run]
             rows.append((ranking.number, part if weight == 1.0 else part * weight))
-        if method in ("min", "max"):
-            return _extremes(rows, size, least=method == "min")
-        if method == "med":
-            return _medians(rows, size)
+        if method in ("min", "max", "med"):
+            return _pick(rows, size, method)
         total = np.zeros(size)
         # Within a run no number comes twice, so that adding at them loses nothing.
         for number, part in rows:
@@ -127,20 +112,11 @@ class Fusion:
                 return total * having
             return np.divide(total, having, out=total, where=having > 0)
         if method == "borda":
-            documents = len(found.numbers)
-            for ranking in found.rankings:
+            documents = len(query.numbers)
+            for ranking in query.rankings:
                 share = _unranked(documents, len(ranking.rank))
                 total += self.weights[ranking.run] * share
         return total
-
-
-def _extremes(rows: Sequence[tuple[Ints, Floats]], size: int, *, least: bool) -> Floats:
-    """The least or the largest score of every number that a document has."""
-    take = np.minimum if least else np.maximum
-    total = np.full(size, math.inf if least else -math.inf)
-    for number, part in rows:
-        total[number] = take(total[number], part)
-    return total
 
 
 def fuse(
@@ -188,9 +164,9 @@ def fuse(
     if depth is not None and depth < 1:
         raise ParameterError("fuse", "depth", "an integer >= 1", depth)
     fused: dict[str, Mapping[str, float]] = {}
-    for found, parts in contributions(rule, sources):
-        scores = FusedScores(found.numbers, rule.totals(found, parts))
-        fused[found.query] = scores if depth is None else scores.top(depth)
+    for query, parts in contributions(rule, sources):
+        scores = FusedScores(query.numbers, rule.totals(query, parts))
+        fused[query.query] = scores if depth is None else scores.top(depth)
     run = ScoredRun(fused, method if name is None else name)
     run.retrieval = Retrieval(notices=order_notices(sources))
     return run
@@ -199,23 +175,19 @@ def fuse(
 def contributions(
     rule: Fusion, runs: Mapping[str, Run]
 ) -> Iterator[tuple[Candidates, list[Floats]]]:
-    """The candidates of every query, and what each run gives them, before weights.
-
-    Raises:
-        DataError: a run without scores where the rule reads them.
-    """
+    """The candidates of every query, and what each run gives them, before weights."""
     names, by_rank = [*runs], rule.method in _BY_RANK or rule.norm == "rank"
-    for found in candidates([*runs.values()], Policies()):
-        for ranking in found.rankings:
+    for query in candidates([*runs.values()]):
+        for ranking in query.rankings:
             if not by_rank and ranking.scores is None and len(ranking.number):
                 raise DataError(
                     f"run {names[ranking.run]!r} has no scores, which {rule.method} "
                     "reads",
-                    query=found.query,
+                    query=query.query,
                     hint="rrf, borda and the norm 'rank' go by ranks alone",
                 )
-        documents = len(found.numbers)
-        yield found, [rule.contribution(r, documents) for r in found.rankings]
+        documents = len(query.numbers)
+        yield query, [rule.contribution(r, documents) for r in query.rankings]
 
 
 class FusedScores(Mapping[str, float]):
@@ -236,9 +208,6 @@ class FusedScores(Mapping[str, float]):
     def __len__(self) -> int:
         return len(self._numbers)
 
-    def __contains__(self, document: object) -> bool:
-        return document in self._numbers
-
     def values(self) -> list[float]:  # type: ignore[override]
         """The scores, in the order of the documents."""
         numbers = np.fromiter(self._numbers.values(), np.int64, len(self._numbers))
@@ -254,23 +223,23 @@ class FusedScores(Mapping[str, float]):
         documents, scores = [*self._numbers], np.array(self.values())
         if len(scores) > depth:
             least = -np.partition(-scores, depth - 1)[depth - 1]
-            kept = np.flatnonzero(scores >= least)
-            documents, scores = [documents[i] for i in kept.tolist()], scores[kept]
-        best = sorted(zip(scores.tolist(), documents, strict=True), reverse=True)
-        return {document: score for score, document in best[:depth]}
+            rows = np.flatnonzero(scores >= least)
+            documents, scores = [documents[i] for i in rows.tolist()], scores[rows]
+        order = rank_order(scores.tolist(), documents, Policies())
+        return {documents[place]: float(scores[place]) for place in order[:depth]}
 
 
 def _weights(weights: Sequence[float] | None, runs: int) -> list[float]:
     if weights is None:
         return [1.0] * runs
-    found = [float(weight) for weight in weights]
-    if len(found) != runs:
+    factors = [float(weight) for weight in weights]
+    if len(factors) != runs:
         must_be = f"one for each of {runs} runs"
-        raise ParameterError("fuse", "weights", must_be, found)
-    if not all(math.isfinite(w) and w >= 0 for w in found) or not any(found):
+        raise ParameterError("fuse", "weights", must_be, factors)
+    if not all(math.isfinite(w) and w >= 0 for w in factors) or not any(factors):
         must_be = "0 or more, and not all 0"
-        raise ParameterError("fuse", "weights", must_be, found)
-    return found
+        raise ParameterError("fuse", "weights", must_be, factors)
+    return factors
 
 
 def _unranked(documents: int, ranked: int) -> float:
@@ -283,28 +252,26 @@ def _normalised(scores: Floats, norm: str) -> Floats:
         return scores
     least, most = scores.min(), scores.max()
     if norm == "z":
-        spread = scores.std()
-        return (
-            (scores - scores.mean()) / spread if most > least else np.zeros(len(scores))
-        )
-    if norm == "sum":
-        whole = (scores - least).sum()
-        return (
-            (scores - least) / whole
-            if whole > 0
-            else np.full(len(scores), 1 / len(scores))
-        )
-    return (scores - least) / (most - least) if most > least else np.ones(len(scores))
+        scores, span, equal = scores - scores.mean(), scores.std(), 0.0
+    elif norm == "sum":
+        scores = scores - least
+        span, equal = scores.sum(), 1 / len(scores)
+    else:
+        scores, span, equal = scores - least, most - least, 1.0
+    return scores / span if most > least else np.full(len(scores), equal)
 
 
-def _medians(rows: Sequence[tuple[Any, Floats]], size: int) -> Floats:
-    table = np.full((len(rows), size), np.inf)
+def _pick(rows: Sequence[tuple[Ints, Floats]], size: int, method: str) -> Floats:
+    """The least, largest or median score of every number that a document has."""
+    table = np.full((len(rows), size), -np.inf if method == "max" else np.inf)
     for place, (number, part) in enumerate(rows):
         table[place, number] = part
+    if method != "med":
+        extremes: Floats = (np.max if method == "max" else np.min)(table, axis=0)
+        return extremes
     table.sort(axis=0)
     having = np.isfinite(table).sum(axis=0)
-    column = np.arange(size)
     # An even number has two in the middle.
-    low, high = (having - 1).clip(0) // 2, having // 2
+    column, low, high = np.arange(size), (having - 1).clip(0) // 2, having // 2
     middle = (table[low, column] + table[high, column]) / 2.0
     return np.where(having > 0, middle, 0.0)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from karat.data.policies import Policies
-from karat.data.runs import Run
+from karat.data.runs import Run, ranks_of
 from karat.errors import ParameterError
 
 _RRF = 60
@@ -20,25 +20,9 @@ def choose_pool(
 ) -> dict[str, dict[str, str | None]]:
     """The top k documents of every run, each once, the most promising first.
 
-    A budget is spent evenly: the first document of every query, then the second, until
-    it is used up.
-
-    Args:
-        runs: what systems retrieved for the same queries.
-        k: how deep.
-        by: what is promising: `rank` is the best rank in any run, as in pools of a
-            depth; `rrf` the sum of 1 / (60 + rank) over runs.
-        budget: how many documents there may be in all; None: all of them.
-        labelled: query -> documents that have a label, and are left out.
-
-    Returns:
-        Query -> document -> its text, if a run has it.
-
-    Example:
-        >>> from karat import read_run
-        >>> runs = [read_run({"q": ["a", "b"]}), read_run({"q": ["c", "b"]})]
-        >>> [*choose_pool(runs)["q"]], [*choose_pool(runs, by="rrf", budget=1)["q"]]
-        (['a', 'c', 'b'], ['b'])
+    Best by any run's rank, or by reciprocal rank fusion; labelled documents are left
+    out. A budget is spent evenly: the first document of every query, then the second,
+    until it is used up. Documents have the text that a run has of them.
     """
     for name, value in (("k", k), ("budget", budget)):
         if value is not None and value < 1:
@@ -47,11 +31,12 @@ def choose_pool(
     texts: dict[str, dict[str, str | None]] = {}
     for run in runs:
         for query, documents in run.rankings(Policies()):
-            own, known = ranks.setdefault(query, {}), texts.setdefault(query, {})
-            for rank, document in enumerate(documents[:k], 1):
-                name = document.id or document.text or ""
-                own.setdefault(name, []).append(rank)
-                known[name] = known.get(name) or document.text
+            own, by_name = ranks.setdefault(query, {}), texts.setdefault(query, {})
+            for rank, document in zip(ranks_of(documents), documents, strict=True):
+                if rank <= k:
+                    name = document.id or document.text or ""
+                    own.setdefault(name, []).append(rank)
+                    by_name[name] = by_name.get(name) or document.text
     done = labelled or {}
     chosen = []
     for number, (query, own) in enumerate(ranks.items()):

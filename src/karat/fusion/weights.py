@@ -95,14 +95,14 @@ def search_weights(
     def fused(weights: Mapping[str, list[float]]) -> Run:
         """Every query, fused with weights of its own."""
         made = {}
-        for found, parts in prepared:
-            rule.weights = weights[found.query]
-            made[found.query] = FusedScores(found.numbers, rule.totals(found, parts))
+        for query, parts in prepared:
+            rule.weights = weights[query.query]
+            made[query.query] = FusedScores(query.numbers, rule.totals(query, parts))
         return ScoredRun(made, method)
 
-    everywhere = [found.query for found, _ in prepared]
+    everywhere = [query.query for query, _ in prepared]
     tried = [score(fused(dict.fromkeys(everywhere, weights))) for weights in grid]
-    queries = [q for q in everywhere if all(_known(scores, q) for scores in tried)]
+    queries = [q for q in everywhere if all(_has_score(scores, q) for scores in tried)]
     if len(queries) < max(folds, 2):
         raise DataError(
             f"{folds} folds take at least as many queries with a score, "
@@ -128,7 +128,7 @@ def search_weights(
     )
 
 
-def _known(scores: Mapping[str, float], query: str) -> bool:
+def _has_score(scores: Mapping[str, float], query: str) -> bool:
     return query in scores and not np.isnan(scores[query])
 
 

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 from karat.data.gold import Gold, Item, Span
 from karat.data.policies import Policies
 from karat.data.queries import Dataset, Query
-from karat.data.runs import Document, Notice, Retrieval, Run
+from karat.data.runs import Document, Notice, Retrieval, Run, ranks_of
 from karat.errors import FormatError, KaratError
 from karat.reading.format import FORMATS, Format, Layout, name_format
 from karat.reading.meaning.aliases import WRAPPERS, known_as
@@ -158,7 +158,7 @@ def _lay_out_run(run: Run, layout: Layout) -> Any:
     return ("query_id", "doc_id", "score" if scored else "rank"), [
         (query, document.id, document.score if scored else rank)
         for query, ranking in rankings.items()
-        for rank, document in enumerate(ranking, 1)
+        for rank, document in zip(ranks_of(ranking), ranking, strict=True)
     ]
 
 
