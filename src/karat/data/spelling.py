@@ -4,11 +4,11 @@ Parameters are the fields of the dataclass that the name stands for.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import Field, dataclass, fields
 from functools import lru_cache
 from numbers import Integral, Real
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 from karat.catalogue import plain
 from karat.errors import ParameterError, SpellingError, UnknownNameError
@@ -162,13 +162,52 @@ def plain_numbers(thing: Any) -> None:
 _OURS = frozenset({bool, int, float, str, type(None)})
 
 
-def require_choices(thing: Any, choices: Mapping[str, Sequence[str]]) -> None:
-    """Refuse a metric or matcher with a parameter that is none of its choices."""
-    for parameter, allowed in choices.items():
-        value = getattr(thing, parameter)
-        if value not in allowed:
-            options = ", ".join(repr(choice) for choice in allowed)
-            raise ParameterError(thing.name, parameter, f"one of {options}", value)
+@dataclass(frozen=True)
+class Spelled:
+    """What a spelling names, a metric or a matcher: its fields are the parameters.
+
+    Attributes:
+        name: the spelling without parameters.
+        choices: for parameters with a fixed set of values, that set.
+        limits: for parameters that are numbers, the interval, as in `(0, 1]`.
+    """
+
+    name: ClassVar[str]
+    choices: ClassVar[dict[str, tuple[str, ...]]] = {}
+    limits: ClassVar[dict[str, str]] = {}
+
+    def __post_init__(self) -> None:
+        plain_numbers(self)
+        for parameter, allowed in self.choices.items():
+            if (value := getattr(self, parameter)) not in allowed:
+                must_be = f"one of {', '.join(map(repr, allowed))}"
+                raise ParameterError(self.name, parameter, must_be, value)
+        for parameter, interval in self.limits.items():
+            if not _lies_in(interval, value := getattr(self, parameter)):
+                must_be = f"a number in {interval}"
+                raise ParameterError(self.name, parameter, must_be, value)
+
+    @property
+    def spelling(self) -> Spelling:
+        """The canonical spelling; parameters at their defaults are left out."""
+        params = tuple(
+            (field.name, getattr(self, field.name))
+            for field in fields(self)
+            if field.name != LETTER and getattr(self, field.name) != field.default
+        )
+        return Spelling(self.name, params, None, getattr(self, LETTER, None))
+
+    def __str__(self) -> str:
+        return str(self.spelling)
+
+
+def _lies_in(interval: str, value: object) -> bool:
+    low, high = map(float, interval[1:-1].split(","))
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return False
+    return low < value < high or (
+        (value == low and interval[0] == "[") or (value == high and interval[-1] == "]")
+    )
 
 
 def _kind(field: "Field[Any]") -> type[Value]:

@@ -24,7 +24,6 @@ from typing import Any, ClassVar, Final, NamedTuple
 import numpy as np
 
 from karat.data.arrays import Bools, Floats
-from karat.errors import ParameterError
 from karat.matching.pairwise import TextMatcher
 
 # RapidFuzz keeps cutoffs in single precision, which would lose scores that equal the
@@ -69,18 +68,11 @@ class Fuzzy(TextMatcher):
             *("token_set", "partial"),
         )
     }
+    limits: ClassVar[dict[str, str]] = {"threshold": "[0, 1]"}
 
     similarity: str = "levenshtein"
     threshold: float = 0.8
     strict: bool = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        threshold: Any = self.threshold
-        if type(threshold) not in (int, float) or not 0 <= threshold <= 1:
-            raise ParameterError(
-                self.name, "threshold", "a number in [0, 1]", threshold
-            )
 
     def possible(self, golds: list[str], documents: list[str]) -> Bools | None:
         """Which short texts may be similar enough; RapidFuzz compares them at once."""

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import ClassVar
 
 from karat.data.coverage import Evidence
@@ -11,11 +11,11 @@ from karat.data.matches import Matches
 from karat.data.policies import Policies
 from karat.data.queries import Query
 from karat.data.runs import Run
-from karat.data.spelling import Spelling, plain_numbers, require_choices
+from karat.data.spelling import Spelled
 
 
 @dataclass(frozen=True)
-class Matcher(ABC):
+class Matcher(Spelled, ABC):
     """Lays out which gold items a run found, and where, as hits.
 
     A subclass is a frozen dataclass: its fields are the parameters of its spelling. Its
@@ -25,18 +25,13 @@ class Matcher(ABC):
         name: the spelling without parameters.
         reads: the kinds of gold it can read, best first.
         choices: for parameters with a fixed set of values, that set.
+        limits: for parameters that are numbers, the interval, as in `(0, 1]`.
         costly: whether looking at a document costs money, so that none is looked at
             below the deepest cutoff asked for.
     """
 
-    name: ClassVar[str]
     reads: ClassVar[tuple[str, ...]]
-    choices: ClassVar[dict[str, tuple[str, ...]]] = {}
     costly: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        plain_numbers(self)
-        require_choices(self, self.choices)
 
     def informed(self, queries: Mapping[str, Query]) -> "Matcher":
         """The matcher, knowing what the queries ask; most need not know."""
@@ -69,16 +64,3 @@ class Matcher(ABC):
         """
         del run, gold, query, policies
         return []
-
-    @property
-    def spelling(self) -> Spelling:
-        """The canonical spelling; parameters at their defaults are left out."""
-        params = tuple(
-            (field.name, getattr(self, field.name))
-            for field in fields(self)
-            if getattr(self, field.name) != field.default
-        )
-        return Spelling(self.name, params)
-
-    def __str__(self) -> str:
-        return str(self.spelling)

@@ -42,6 +42,7 @@ class Semantic(TextMatcher):
 
     name: ClassVar[str] = "semantic"
     reads: ClassVar[tuple[str, ...]] = ("passages",)
+    limits: ClassVar[dict[str, str]] = {"threshold": "(0, 1]"}
 
     embed: Embed
     threshold: float = 0.8
@@ -51,9 +52,6 @@ class Semantic(TextMatcher):
         if not callable(self.embed):
             must_be = "a function from texts to vectors"
             raise ParameterError(self.name, "embed", must_be, self.embed)
-        if isinstance(self.threshold, bool) or not 0 < self.threshold <= 1:
-            must_be = "above 0 and at most 1"
-            raise ParameterError(self.name, "threshold", must_be, self.threshold)
 
     @property
     def spelling(self) -> Spelling:

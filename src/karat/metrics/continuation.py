@@ -16,10 +16,9 @@ from karat.data.arrays import Floats
 from karat.data.hits import Hits
 from karat.errors import ParameterError
 from karat.metrics.metric import CutoffMetric
-from karat.metrics.user_models import check_persistence, check_scale
+from karat.metrics.user_models import check_scale
 
 _DEEPEST = 1000
-_SMALLEST_GOAL = 0.25
 # Queries laid out side by side at a time.
 _QUERIES = 256
 
@@ -47,7 +46,6 @@ class _ContinuationMetric(CutoffMetric):
         """The chance of going on from each rank; gains are laid out query by rank."""
 
     def score(self, hits: Hits) -> Floats:
-        """Gains, weighted by the chance that they are looked at."""
         check_scale(self.name, self.max_grade, hits)
         credits = hits.credits()
         scale = self.max_grade - self.min_grade
@@ -86,7 +84,6 @@ class ScaledDCG(_ContinuationMetric):
     )
 
     def goes_on(self, rank: Floats, gain: Floats) -> Floats:
-        """The ratio of two discounts."""
         del gain
         return np.log2(rank + 1) / np.log2(rank + 2)
 
@@ -102,7 +99,6 @@ class NearERR8(_ContinuationMetric):
     formula: ClassVar[str] = "mean gain, going on with 1 - gain"
 
     def goes_on(self, rank: Floats, gain: Floats) -> Floats:
-        """1 - gain."""
         del rank
         return 1 - gain
 
@@ -118,7 +114,6 @@ class NearERR9(_ContinuationMetric):
     formula: ClassVar[str] = "mean gain, going on with rank / (rank + 1) * (1 - gain)"
 
     def goes_on(self, rank: Floats, gain: Floats) -> Floats:
-        """Rank / (rank + 1) of 1 - gain."""
         return rank / (rank + 1) * (1 - gain)
 
 
@@ -135,15 +130,11 @@ class NearERR10(_ContinuationMetric):
 
     name: ClassVar[str] = "nerr10"
     formula: ClassVar[str] = "mean gain, going on with p * (1 - gain)"
+    limits: ClassVar[dict[str, str]] = {"p": "(0, 1)"}
 
     p: float = 0.9
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_persistence(self.name, self.p)
-
     def goes_on(self, rank: Floats, gain: Floats) -> Floats:
-        """A part p of 1 - gain."""
         del rank
         return self.p * (1 - gain)
 
@@ -156,14 +147,10 @@ class _GoalMetric(_ContinuationMetric):
         goal: how much gain the reader wants in all.
     """
 
-    goal: float = 1.0
+    # With less, INST would go on with a chance above 1.
+    limits: ClassVar[dict[str, str]] = {"goal": "[0.25, inf)"}
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        # With less, INST would go on with a chance above 1.
-        if not _SMALLEST_GOAL <= self.goal < np.inf:
-            must_be = f"at least {_SMALLEST_GOAL}"
-            raise ParameterError(self.name, "goal", must_be, self.goal)
+    goal: float = 1.0
 
 
 class BejeweledPlayer(_GoalMetric):
@@ -177,7 +164,6 @@ class BejeweledPlayer(_GoalMetric):
     formula: ClassVar[str] = "mean gain up to rank k, or to where the goal is reached"
 
     def goes_on(self, rank: Floats, gain: Floats) -> Floats:
-        """Whether there is less than the goal so far."""
         del rank
         return (gain.cumsum(1) < self.goal).astype(np.float64)
 
@@ -194,7 +180,6 @@ class INSQ(_GoalMetric):
     )
 
     def goes_on(self, rank: Floats, gain: Floats) -> Floats:
-        """Nearer to 1 with every rank."""
         del gain
         return np.square(1 - 1 / (rank + 2 * self.goal))
 
@@ -211,7 +196,6 @@ class INST(_GoalMetric):
     )
 
     def goes_on(self, rank: Floats, gain: Floats) -> Floats:
-        """As for INSQ, with less patience for every gain."""
         stops: Floats = 1 / (rank + 2 * self.goal - gain.cumsum(1))
         return np.square(1 - stops)
 
@@ -229,5 +213,4 @@ class NearERR11(INSQ):
     )
 
     def goes_on(self, rank: Floats, gain: Floats) -> Floats:
-        """That of INSQ, times 1 - gain."""
         return super().goes_on(rank, gain) * (1 - gain)

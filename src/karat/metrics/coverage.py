@@ -57,12 +57,10 @@ class Coverage(CutoffMetric):
     matcher: ClassVar[str | None] = "span"
 
     def score(self, hits: Hits) -> Floats:
-        """Covered over all."""
         covered, gold, _ = counted(self, hits)
         return ratio(covered, gold)
 
     def workings(self, hits: Hits) -> str:
-        """Covered / all."""
         covered, gold, _ = counted(self, hits)
         return f"{covered[0]:.0f} characters covered / {gold[0]:.0f} in the gold"
 
@@ -81,22 +79,16 @@ class Complete(CutoffMetric):
     formula: ClassVar[str] = "1 if each gold item is covered to tau in the top k else 0"
     matcher: ClassVar[str | None] = "span"
     binary: ClassVar[bool] = True
+    limits: ClassVar[dict[str, str]] = {"tau": "(0, 1]"}
 
     tau: float = 0.9
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if type(self.tau) not in (int, float) or not 0 < self.tau <= 1:
-            raise ParameterError(self.name, "tau", "a number in (0, 1]", self.tau)
-
     def score(self, hits: Hits) -> Floats:
-        """1 where nothing is missing."""
         whole, relevant = self._parts(hits)
         defined = (relevant > 0) & (measured(self, hits).size > 0)
         return np.where(defined, (whole == relevant).astype(float), np.nan)
 
     def workings(self, hits: Hits) -> str:
-        """Complete, of how many."""
         whole, relevant = self._parts(hits)
         return f"{whole[0]} covered to {self.tau:g} of {relevant[0]} relevant"
 
@@ -142,12 +134,10 @@ class CharPrecision(_TextInTopK):
     formula: ClassVar[str] = "gold characters in the top k / characters in the top k"
 
     def score(self, hits: Hits) -> Floats:
-        """Covered over read."""
         covered, gold, read = self.counted(hits)
         return _share(covered, read, gold > 0)
 
     def workings(self, hits: Hits) -> str:
-        """Covered / read."""
         covered, _, read = self.counted(hits)
         return f"{covered[0]:.0f} characters covered / {read[0]:.0f} retrieved"
 
@@ -166,12 +156,10 @@ class IOU(_TextInTopK):
     formula: ClassVar[str] = "gold characters in the top k / (read + gold not covered)"
 
     def score(self, hits: Hits) -> Floats:
-        """Intersection over union."""
         covered, gold, read = self.counted(hits)
         return _share(covered, np.maximum(read, covered) + gold - covered, gold > 0)
 
     def workings(self, hits: Hits) -> str:
-        """Common / (read + missing)."""
         covered, gold, read = self.counted(hits)
         return (
             f"{covered[0]:.0f} characters covered / ({read[0]:.0f} retrieved + "
@@ -210,13 +198,11 @@ class RecallAtBudget(Metric):
             raise ParameterError(self.name, "tokens", "an integer >= 1", self.tokens)
 
     def score(self, hits: Hits) -> Floats:
-        """Found within the budget over relevant."""
         credits = hits.credits()
         inside = credits.rank <= self._last(hits)[credits.query]
         return count_by(credits.query[inside], hits.size) / credits.whole
 
     def workings(self, hits: Hits) -> str:
-        """Found, and how far the budget went."""
         credits, last = hits.credits(), int(self._last(hits)[0])
         count = int((credits.rank <= last).sum())
         return f"{count} found down to rank {last} / {credits.relevant[0]} relevant"

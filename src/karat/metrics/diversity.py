@@ -14,7 +14,7 @@ import numpy as np
 
 from karat.data.arrays import Floats, Ints, count_by, place_by, ratio, sum_by
 from karat.data.hits import Hits, is_relevant
-from karat.errors import DataError, ParameterError
+from karat.errors import DataError
 from karat.metrics.metric import BinaryMetric, CutoffMetric
 
 # As deep as the best imaginable ranking is followed where no cutoff ends it.
@@ -29,12 +29,8 @@ _SERVED = "sum over subtopics served of (1 - alpha)^(times before)"
 class Served(NamedTuple):
     """Subtopics that documents of the top k serve, a row for each time that one does.
 
-    Attributes:
-        query: index of the query.
-        rank: rank of the document.
-        before: how many documents above serve the same subtopic.
-        documents: how many documents of the gold serve it.
-        topics: how many subtopics each query has.
+    How many documents above it and in all of the gold serve the same subtopic; and how
+    many subtopics each query has.
     """
 
     query: Ints
@@ -61,9 +57,9 @@ def served(metric: CutoffMetric, hits: Hits) -> Served:
     subtopic, rank = hits.gold_query[item] * wide + topic, first[item]
     documents = count_by(subtopic, hits.size * wide)
     topics = (documents.reshape(-1, wide) > 0).sum(axis=1)
-    found = np.flatnonzero(rank)
-    found = found[np.lexsort((rank[found], subtopic[found]))]
-    subtopic, rank = subtopic[found], rank[found]
+    order = np.lexsort((rank, subtopic))
+    order = order[rank[order] > 0]
+    subtopic, rank = subtopic[order], rank[order]
     before = place_by(subtopic, hits.size * wide) - 1
     top = metric.within(hits, subtopic // wide, rank)
     subtopic = subtopic[top]
@@ -79,13 +75,10 @@ class _Novelty(CutoffMetric):
         threshold: the smallest grade that counts as relevant; None: any positive one.
     """
 
+    limits: ClassVar[dict[str, str]] = {"alpha": "[0, 1]"}
+
     alpha: float = 0.5
     threshold: float | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 <= self.alpha <= 1:
-            raise ParameterError(self.name, "alpha", "from 0 to 1", self.alpha)
 
     @abstractmethod
     def discount(self, rank: Ints) -> Floats:
@@ -93,13 +86,11 @@ class _Novelty(CutoffMetric):
 
     def gained(self, hits: Hits) -> tuple[Floats, Ints]:
         """The discounted gain of each query, and the number of its subtopics."""
-        found = served(self, hits)
-        fresh = (1 - self.alpha) ** found.before.astype(np.float64)
-        worth = fresh * self.discount(found.rank)
-        return sum_by(found.query, worth, hits.size), found.topics
+        query, rank, before, _, topics = served(self, hits)
+        fresh = (1 - self.alpha) ** before.astype(np.float64)
+        return sum_by(query, fresh * self.discount(rank), hits.size), topics
 
     def score(self, hits: Hits) -> Floats:
-        """Gain over what documents would gain that each served every subtopic."""
         gain, topics = self.gained(hits)
         places = np.arange(1, _DEEPEST + 1)
         best = (1 - self.alpha) ** (places - 1.0) * self.discount(places)
@@ -115,8 +106,8 @@ class _Novelty(CutoffMetric):
         ideal = np.zeros(hits.size)
         if (rows := hits.subtopics) is None:
             return ideal
-        kept = is_relevant(rows.grade, self.threshold)
-        item, topic = rows.item[kept], rows.topic[kept]
+        relevant = is_relevant(rows.grade, self.threshold)
+        item, topic = rows.item[relevant], rows.topic[relevant]
         query = hits.gold_query[item]
         ends = np.searchsorted(query, np.arange(hits.size + 1)).tolist()
         room = hits.cutoff(self.k, np.arange(hits.size))
@@ -138,7 +129,6 @@ class _OverIdeal(_Novelty):
     """Compared with the best ranking of the documents there are."""
 
     def score(self, hits: Hits) -> Floats:
-        """Gain over that of the ideal order."""
         return ratio(self.gained(hits)[0], self.ideal(hits))
 
 
@@ -167,7 +157,6 @@ class AlphaDCG(_Novelty):
     formula: ClassVar[str] = f"{_SERVED} / log2(rank + 1), over the best imaginable"
 
     def discount(self, rank: Ints) -> Floats:
-        """1 / log2(rank + 1)."""
         return 1 / np.log2(rank + 1)
 
 
@@ -197,7 +186,6 @@ class IntentERR(_Novelty):
     formula: ClassVar[str] = f"{_SERVED} / rank, over the best imaginable"
 
     def discount(self, rank: Ints) -> Floats:
-        """1 / rank."""
         return 1 / rank
 
 
@@ -227,19 +215,14 @@ class NoveltyRBP(_Novelty):
         f"(1 - (1 - alpha) beta) / subtopics * {_SERVED} beta^(rank - 1)"
     )
 
+    limits: ClassVar[dict[str, str]] = {"alpha": "[0, 1]", "beta": "(0, 1)"}
+
     beta: float = 0.5
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 < self.beta < 1:
-            raise ParameterError(self.name, "beta", "between 0 and 1", self.beta)
-
     def discount(self, rank: Ints) -> Floats:
-        """Beta to the power of rank - 1."""
         return (self.beta ** (rank - 1.0)).astype(np.float64)
 
     def score(self, hits: Hits) -> Floats:
-        """Gain over that of an endless ranking which serves all at every rank."""
         gain, topics = self.gained(hits)
         return ratio(gain * (1 - (1 - self.alpha) * self.beta), topics)
 
@@ -264,7 +247,6 @@ class IntentAP(BinaryMetric):
     formula: ClassVar[str] = "mean over subtopics of the average precision for each"
 
     def score(self, hits: Hits) -> Floats:
-        """Precision at every document found for a subtopic, over the subtopic's R."""
         query, rank, before, documents, topics = served(self, hits)
         paid = (before + 1) / rank / documents
         return ratio(sum_by(query, paid, hits.size), topics)
@@ -282,11 +264,10 @@ class IntentPrecision(BinaryMetric):
     )
 
     def score(self, hits: Hits) -> Floats:
-        """Rows of the top k, over k and the number of subtopics."""
-        found = served(self, hits)
+        rows = served(self, hits)
         room = hits.cutoff(self.k, slice(None))
         read = np.maximum(hits.retrieved, 1) if room is None else room
-        return ratio(count_by(found.query, hits.size) / read, found.topics)
+        return ratio(count_by(rows.query, hits.size) / read, rows.topics)
 
 
 class SubtopicRecall(BinaryMetric):
@@ -299,7 +280,6 @@ class SubtopicRecall(BinaryMetric):
     formula: ClassVar[str] = "subtopics served in top k / subtopics"
 
     def score(self, hits: Hits) -> Floats:
-        """Subtopics served for the first time."""
-        found = served(self, hits)
-        new = found.query[found.before == 0]
-        return ratio(count_by(new, hits.size), found.topics)
+        rows = served(self, hits)
+        new = rows.query[rows.before == 0]
+        return ratio(count_by(new, hits.size), rows.topics)

@@ -12,11 +12,9 @@ from karat.data.arrays import Floats, Ints, ratio, sum_by
 from karat.data.hits import Hits
 from karat.data.spelling import LETTER, write_value
 from karat.errors import ParameterError
-from karat.metrics.metric import CutoffMetric
+from karat.metrics.metric import CutoffMetric, add_up
 
 Gains: TypeAlias = Mapping[float, float]
-
-_SHOWN = 8
 
 # Beyond this grade 2^grade, or a sum of them, is no number of double precision.
 _HIGHEST = 1000
@@ -56,12 +54,8 @@ class GainMetric(CutoffMetric):
 
     def dcg(self, hits: Hits) -> Floats:
         """The discounted gain of what was found."""
-        hits = self._graded(hits)
-        credits = hits.credits()
-        rows = self.within(hits, credits.query, credits.slot)
-        query = credits.query[rows]
-        worth = self._worth(hits, query, credits.grade[rows])
-        return sum_by(query, worth / np.log2(credits.slot[rows] + 1), hits.size)
+        query, slot, worth = self._found(self._graded(hits))
+        return sum_by(query, worth / np.log2(slot + 1), hits.size)
 
     def ideal(self, hits: Hits) -> Floats:
         """The discounted gain of all gold in the best order."""
@@ -84,31 +78,31 @@ class GainMetric(CutoffMetric):
             deepest = room if isinstance(room, int) else int(count.max(initial=0))
             worth = self._worth(hits, hits.query[:0], np.array([low]))
             return _ideal_sums(worth.item(0), min(deepest, len(hits.gold_grade)))[count]
-        query, place, grade = hits.ideal_order
-        rows = self.within(hits, query, place)
-        worth = self._worth(hits, query[rows], grade[rows])
-        return sum_by(query[rows], worth / np.log2(place[rows] + 1), hits.size)
+        query, place, worth = self._best(hits)
+        return sum_by(query, worth / np.log2(place + 1), hits.size)
 
     def workings(self, hits: Hits) -> str:
-        """DCG and ideal DCG, term by term."""
-        found, slot, ideal, place = self._terms(hits)
-        shift = self._shift(self._graded(hits))
+        graded = self._graded(hits)
+        shift = self._shift(graded)
         return (
-            f"DCG {_discounted(found, slot)} = {self.dcg(hits)[0]:.4f}; "
-            f"ideal {_discounted(ideal, place)} = {self.ideal(hits)[0]:.4f}"
+            f"DCG {_discounted(*self._found(graded))} = {self.dcg(hits)[0]:.4f}; "
+            f"ideal {_discounted(*self._best(graded))} = {self.ideal(hits)[0]:.4f}"
             + ("" if shift is None else f"; all gains over 2^{shift[0]:.0f}")
         )
 
-    def _terms(self, hits: Hits) -> tuple[Floats, Ints, Floats, Ints]:
-        """Gain and slot of what was found, and of the ideal, of the only query."""
-        hits = self._graded(hits)
+    def _found(self, hits: Hits) -> tuple[Ints, Ints, Floats]:
+        """Query, slot and gain of what was found."""
         credits = hits.credits()
         rows = self.within(hits, credits.query, credits.slot)
-        found = self._worth(hits, credits.query[rows], credits.grade[rows])
+        query = credits.query[rows]
+        return query, credits.slot[rows], self._worth(hits, query, credits.grade[rows])
+
+    def _best(self, hits: Hits) -> tuple[Ints, Ints, Floats]:
+        """Query, place and gain of the best order."""
         query, place, grade = hits.ideal_order
-        best = self.within(hits, query, place)
-        ideal = self._worth(hits, query[best], grade[best])
-        return found, credits.slot[rows], ideal, place[best]
+        rows = self.within(hits, query, place)
+        query = query[rows]
+        return query, place[rows], self._worth(hits, query, grade[rows])
 
     def _worth(self, hits: Hits, query: Ints, grade: Floats) -> Floats:
         if self.gain == "linear":
@@ -152,11 +146,9 @@ def _read_gains(owner: str, text: str) -> Gains:
     return gains
 
 
-def _discounted(worths: Floats, slot: Ints) -> str:
+def _discounted(_query: Ints, slot: Ints, worths: Floats) -> str:
     pairs = zip(worths.tolist(), slot.tolist(), strict=True)
-    terms = [f"{worth:g}/log2({place + 1})" for worth, place in pairs]
-    shown = terms[:_SHOWN] + ["..."] * (len(terms) > _SHOWN)
-    return " + ".join(shown) or "0"
+    return add_up([f"{worth:g}/log2({place + 1})" for worth, place in pairs])
 
 
 class NDCG(GainMetric):
@@ -169,7 +161,6 @@ class NDCG(GainMetric):
     formula: ClassVar[str] = "sum of gain / log2(slot + 1), over the ideal order's"
 
     def score(self, hits: Hits) -> Floats:
-        """DCG over ideal DCG."""
         return ratio(self.dcg(hits), self.ideal(hits))
 
 
@@ -197,7 +188,6 @@ class DCG(_Sum):
     formula: ClassVar[str] = "sum of gain / log2(slot + 1)"
 
     def score(self, hits: Hits) -> Floats:
-        """The discounted gain."""
         return self._whole(hits, self.dcg(hits))
 
 
@@ -212,7 +202,6 @@ class IdealDCG(_Sum):
     formula: ClassVar[str] = "sum of gain / log2(place + 1) over gold, best first"
 
     def score(self, hits: Hits) -> Floats:
-        """The discounted gain of the ideal order."""
         return self._whole(hits, self.ideal(hits))
 
 
@@ -226,20 +215,14 @@ class NCG(GainMetric):
     formula: ClassVar[str] = "sum of gain in top k, over the ideal order's"
 
     def score(self, hits: Hits) -> Floats:
-        """Gain over ideal gain."""
         hits = self._graded(hits)
-        credits = hits.credits()
-        rows = self.within(hits, credits.query, credits.slot)
-        query = credits.query[rows]
-        found = sum_by(query, self._worth(hits, query, credits.grade[rows]), hits.size)
-        query, place, grade = hits.ideal_order
-        rows = self.within(hits, query, place)
-        query = query[rows]
-        return ratio(
-            found, sum_by(query, self._worth(hits, query, grade[rows]), hits.size)
+        sums = (
+            sum_by(query, worth, hits.size)
+            for query, _, worth in (self._found(hits), self._best(hits))
         )
+        return ratio(*sums)
 
     def workings(self, hits: Hits) -> str:
-        """Both sums."""
-        found, _, ideal, _ = self._terms(hits)
-        return f"{found.sum():g} gained / {ideal.sum():g} at best"
+        hits = self._graded(hits)
+        gained, ideal = self._found(hits)[2].sum(), self._best(hits)[2].sum()
+        return f"{gained:g} gained / {ideal:g} at best"

@@ -55,14 +55,12 @@ class _MeanOverRelevant(Metric):
         """What each found item is paid, row by row of the credits."""
 
     def score(self, hits: Hits) -> Floats:
-        """Paid, over R."""
         credits = hits.credits(self.threshold)
         return ratio(
             sum_by(credits.query, self.paid(hits), hits.size), credits.relevant
         )
 
     def workings(self, hits: Hits) -> str:
-        """What each found item is paid."""
         relevant = hits.credits(self.threshold).relevant[0]
         return f"({add_up(self.paid(hits))}) / {relevant} relevant"
 
@@ -79,7 +77,6 @@ class BPref(_MeanOverRelevant):
     formula: ClassVar[str] = "mean over R of 1 - min(n above, R) / min(N, R)"
 
     def paid(self, hits: Hits) -> Floats:
-        """The preferences that each item keeps."""
         credits = hits.credits(self.threshold)
         query, relevant = credits.query, credits.relevant
         against = is_nonrelevant(hits.grade, self.threshold)
@@ -116,7 +113,6 @@ class InferredAP(_MeanOverRelevant):
     formula: ClassVar[str] = "mean over R of the precision expected at each found item"
 
     def paid(self, hits: Hits) -> Floats:
-        """The precision expected at each item."""
         credits = hits.credits(self.threshold)
         query, slot, found = credits.query, credits.slot, credits.order - 1
         against = is_nonrelevant(hits.grade, self.threshold)
@@ -142,12 +138,10 @@ class Judged(CutoffMetric):
     reads_judged: ClassVar[bool] = True
 
     def score(self, hits: Hits) -> Floats:
-        """Labelled over shown."""
         labelled, shown = _labelled(self, hits, -np.inf)
         return np.where(hits.gold_count > 0, ratio(labelled, shown), np.nan)
 
     def workings(self, hits: Hits) -> str:
-        """Labelled / shown."""
         labelled, shown = _labelled(self, hits, -np.inf)
         return f"{labelled[0]} labelled / {counted(int(shown[0]), 'document')}"
 
@@ -165,11 +159,9 @@ class Unjudged(CutoffMetric):
     reads_judged: ClassVar[bool] = True
 
     def score(self, hits: Hits) -> Floats:
-        """Retrieved and not judged, over room."""
         return np.where(hits.gold_count > 0, ratio(*self._parts(hits)), np.nan)
 
     def workings(self, hits: Hits) -> str:
-        """Not judged / k."""
         unknown, room = self._parts(hits)
         return f"{unknown[0]} without judgement / {room[0]}"
 

@@ -1,12 +1,12 @@
 """What a metric is: a frozen value with a spelling and one formula over hits."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import ClassVar
 
 from karat.data.arrays import Bools, Floats, Ints
-from karat.data.hits import Hits
-from karat.data.spelling import LETTER, Cutoff, Spelling, plain_numbers, require_choices
+from karat.data.hits import Credits, Hits
+from karat.data.spelling import LETTER, Cutoff, Spelled
 from karat.errors import ParameterError
 
 # How many terms of a sum `workings` shows.
@@ -14,7 +14,7 @@ _SHOWN = 8
 
 
 @dataclass(frozen=True)
-class Metric(ABC):
+class Metric(Spelled, ABC):
     """One number per query, computed from hits and nothing else.
 
     A subclass with parameters of its own is a frozen dataclass: its fields are the
@@ -31,9 +31,9 @@ class Metric(ABC):
         average: how queries become one number: `mean`, `geometric` (mean) or `sum`.
         higher_is_better: which of two scores is the better one; None: neither.
         choices: for parameters with a fixed set of values, that set.
+        limits: for parameters that are numbers, the interval, as in `(0, 1]`.
     """
 
-    name: ClassVar[str]
     formula: ClassVar[str] = ""
     matcher: ClassVar[str | None] = None
     binary: ClassVar[bool] = False
@@ -41,11 +41,9 @@ class Metric(ABC):
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
     average: ClassVar[str] = "mean"
     higher_is_better: ClassVar[bool | None] = True
-    choices: ClassVar[dict[str, tuple[str, ...]]] = {}
 
     def __post_init__(self) -> None:
-        plain_numbers(self)
-        require_choices(self, self.choices)
+        super().__post_init__()
         threshold = getattr(self, "threshold", None)
         if threshold is not None and (
             isinstance(threshold, bool) or not isinstance(threshold, int | float)
@@ -72,23 +70,10 @@ class Metric(ABC):
         del hits
         return self.formula
 
-    @property
-    def spelling(self) -> Spelling:
-        """The canonical spelling; parameters at their defaults are left out."""
-        params = tuple(
-            (field.name, getattr(self, field.name))
-            for field in fields(self)
-            if field.name != LETTER and getattr(self, field.name) != field.default
-        )
-        return Spelling(self.name, params, None, getattr(self, LETTER, None))
 
-    def __str__(self) -> str:
-        return str(self.spelling)
-
-
-def add_up(terms: Floats) -> str:
+def add_up(terms: Floats | list[str]) -> str:
     """The first terms of a sum, for `workings`."""
-    shown = [f"{term:.4f}" for term in terms[:_SHOWN].tolist()]
+    shown = [t if isinstance(t, str) else f"{t:.4f}" for t in terms[:_SHOWN]]
     return " + ".join(shown + ["..."] * (len(terms) > _SHOWN)) or "0"
 
 
@@ -114,6 +99,21 @@ class CutoffMetric(Metric):
         """Selects the rows that the cutoff lets count."""
         cutoff = hits.cutoff(self.k, query)
         return slice(None) if cutoff is None else rank <= cutoff
+
+    def credits_within(self, hits: Hits) -> Credits:
+        """The relevant items that are paid at a slot within the cutoff."""
+        credits = hits.credits(getattr(self, "threshold", None))
+        rows = self.within(hits, credits.query, credits.slot)
+        if isinstance(rows, slice):
+            return credits
+        columns = (column[rows] for column in credits[:5])
+        return Credits._make((*columns, *credits[5:]))
+
+    def positions_within(self, hits: Hits) -> tuple[Ints, Ints]:
+        """Query and rank of the positions within the cutoff that match."""
+        query, rank = hits.positions(getattr(self, "threshold", None))
+        rows = self.within(hits, query, rank)
+        return query[rows], rank[rows]
 
 
 @dataclass(frozen=True)

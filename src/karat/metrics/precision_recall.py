@@ -7,13 +7,13 @@ import numpy as np
 
 from karat.data.arrays import Floats, Ints, count_by, defined, ratio, sum_by
 from karat.data.hits import Hits, is_relevant
+from karat.data.spelling import Cutoff
 from karat.metrics.metric import BinaryMetric
 
 
-def found(metric: BinaryMetric, hits: Hits) -> tuple[Ints, Ints]:
+def found_in_top(hits: Hits, k: Cutoff, threshold: float | None) -> tuple[Ints, Ints]:
     """How many gold items of each query the top k holds, and how many there are."""
-    count = hits.found_within(metric.k, metric.threshold)
-    return count, hits.credits(metric.threshold).relevant
+    return hits.found_within(k, threshold), hits.credits(threshold).relevant
 
 
 class Hit(BinaryMetric):
@@ -27,13 +27,11 @@ class Hit(BinaryMetric):
     binary: ClassVar[bool] = True
 
     def score(self, hits: Hits) -> Floats:
-        """1 where anything was found."""
-        items, relevant = found(self, hits)
+        items, relevant = found_in_top(hits, self.k, self.threshold)
         return defined((items > 0).astype(float), relevant)
 
     def workings(self, hits: Hits) -> str:
-        """How many were found."""
-        return f"{found(self, hits)[0][0]} found in the top k"
+        return f"{found_in_top(hits, self.k, self.threshold)[0][0]} found in the top k"
 
 
 class HitCount(BinaryMetric):
@@ -47,8 +45,7 @@ class HitCount(BinaryMetric):
     bounds: ClassVar[tuple[float, float]] = (0.0, np.inf)
 
     def score(self, hits: Hits) -> Floats:
-        """Found."""
-        items, relevant = found(self, hits)
+        items, relevant = found_in_top(hits, self.k, self.threshold)
         return defined(items.astype(float), relevant)
 
 
@@ -73,13 +70,11 @@ class Recall(BinaryMetric):
     formula: ClassVar[str] = "found in top k / R"
 
     def score(self, hits: Hits) -> Floats:
-        """Found over relevant."""
         count = hits.found_within(self.k, self.threshold)
         return count / hits.credits(self.threshold).whole
 
     def workings(self, hits: Hits) -> str:
-        """Found / R."""
-        items, relevant = found(self, hits)
+        items, relevant = found_in_top(hits, self.k, self.threshold)
         return f"{items[0]} found / {relevant[0]} relevant"
 
 
@@ -104,17 +99,15 @@ class ContextRecall(Recall):
     weights: str = "equal"
 
     def score(self, hits: Hits) -> Floats:
-        """Found over relevant, or the sums of their grades."""
         if self.weights == "equal":
             return super().score(hits)
         return ratio(*self._sums(hits))
 
     def workings(self, hits: Hits) -> str:
-        """Found / R, or the sums of their grades."""
         if self.weights == "equal":
             return super().workings(hits)
-        found, gold = self._sums(hits)
-        return f"{found[0]:g} found / {gold[0]:g} in the gold, by grades"
+        gained, gold = self._sums(hits)
+        return f"{gained[0]:g} found / {gold[0]:g} in the gold, by grades"
 
     def _sums(self, hits: Hits) -> tuple[Floats, Floats]:
         credits = hits.credits(self.threshold)
@@ -141,13 +134,11 @@ class Contradiction(BinaryMetric):
     reads_judged: ClassVar[bool] = True
 
     def score(self, hits: Hits) -> Floats:
-        """Contradicted over relevant."""
         # Labels of ids may reject more documents than there are relevant ones.
         share = self._contradicted(hits) / hits.credits(self.threshold).whole
         return np.minimum(share, 1.0)
 
     def workings(self, hits: Hits) -> str:
-        """Contradicted / R."""
         relevant = hits.credits(self.threshold).relevant[0]
         return f"{self._contradicted(hits)[0]} contradicted / {relevant} relevant"
 
@@ -169,13 +160,11 @@ class RecallAll(BinaryMetric):
     binary: ClassVar[bool] = True
 
     def score(self, hits: Hits) -> Floats:
-        """1 where nothing is missing."""
-        items, relevant = found(self, hits)
+        items, relevant = found_in_top(hits, self.k, self.threshold)
         return defined((items == relevant).astype(float), relevant)
 
     def workings(self, hits: Hits) -> str:
-        """Found, of how many."""
-        items, relevant = found(self, hits)
+        items, relevant = found_in_top(hits, self.k, self.threshold)
         return f"{items[0]} found of {relevant[0]} relevant"
 
 
@@ -190,8 +179,7 @@ class RecallCapped(BinaryMetric):
     formula: ClassVar[str] = "found in top k / min(R, k)"
 
     def score(self, hits: Hits) -> Floats:
-        """Found over what could be found."""
-        items, relevant = found(self, hits)
+        items, relevant = found_in_top(hits, self.k, self.threshold)
         room = hits.cutoff(self.k, np.arange(hits.size))
         if room is None:
             return ratio(items, relevant)
@@ -218,7 +206,6 @@ class Precision(BinaryMetric):
     of: str = "k"
 
     def score(self, hits: Hits) -> Floats:
-        """Matched positions over room."""
         matched, room = self._parts(hits)
         if not isinstance(room, int):
             # Where there is no room nothing matches: 0, whatever it is divided by.
@@ -226,7 +213,6 @@ class Precision(BinaryMetric):
         return defined(matched / room, hits.gold_count)
 
     def workings(self, hits: Hits) -> str:
-        """Matched / k."""
         matched, room = self._parts(hits)
         return f"{matched[0]} positions match / {np.max(room)}"
 
@@ -250,17 +236,20 @@ class F1(BinaryMetric):
     formula: ClassVar[str] = "2 P R / (P + R)"
 
     def score(self, hits: Hits) -> Floats:
-        """Harmonic mean, 0 where nothing was found."""
-        precision = Precision(self.k, self.threshold).score(hits)
-        recall = Recall(self.k, self.threshold).score(hits)
-        both = precision + recall
-        mean = np.divide(
-            2 * precision * recall, both, out=np.zeros(hits.size), where=both > 0
-        )
-        return np.where(np.isnan(recall), np.nan, mean)
+        return harmonic_mean(hits, self.k, self.threshold)
 
     def workings(self, hits: Hits) -> str:
-        """2 P R / (P + R)."""
         precision = Precision(self.k, self.threshold).score(hits)[0]
         recall = Recall(self.k, self.threshold).score(hits)[0]
         return f"2 x {precision:.4f} x {recall:.4f} / ({precision:.4f} + {recall:.4f})"
+
+
+def harmonic_mean(
+    hits: Hits, k: Cutoff, threshold: float | None, beta: float = 1.0
+) -> Floats:
+    """Precision and recall of the top k, weighed; 0 where nothing was found."""
+    precision = Precision(k, threshold).score(hits)
+    recall = Recall(k, threshold).score(hits)
+    part, whole = (beta + 1) * precision * recall, beta * precision + recall
+    mean = np.divide(part, whole, out=np.zeros(hits.size), where=whole > 0)
+    return np.where(np.isnan(recall), np.nan, mean)

@@ -19,7 +19,6 @@ class ReciprocalRank(BinaryMetric):
     formula: ClassVar[str] = "1 / first relevant rank (0 if none in top k)"
 
     def score(self, hits: Hits) -> Floats:
-        """1 / first rank."""
         credits = hits.credits(self.threshold)
         rows = credits.order == 1
         if (cutoff := hits.cutoff(self.k, credits.query)) is not None:
@@ -30,7 +29,6 @@ class ReciprocalRank(BinaryMetric):
         return score
 
     def workings(self, hits: Hits) -> str:
-        """1 / the rank."""
         ranks = hits.credits(self.threshold).rank
         return f"1 / {ranks[0]}" if len(ranks) else "nothing relevant was found"
 
@@ -46,12 +44,9 @@ class GranularRR(BinaryMetric):
     formula: ClassVar[str] = "mean of 1 / rank over relevant documents in top k"
 
     def score(self, hits: Hits) -> Floats:
-        """The mean over matched positions."""
-        query, rank = hits.positions(self.threshold)
-        rows = self.within(hits, query, rank)
-        query, rank = query[rows], rank[rows]
-        found = np.maximum(count_by(query, hits.size), 1)
-        mean = sum_by(query, 1 / rank, hits.size) / found
+        query, rank = self.positions_within(hits)
+        mean = sum_by(query, 1 / rank, hits.size)
+        mean /= np.maximum(count_by(query, hits.size), 1)
         return np.where(hits.credits(self.threshold).relevant > 0, mean, np.nan)
 
 
@@ -65,17 +60,14 @@ class AveragePrecision(BinaryMetric):
     formula: ClassVar[str] = "sum over found items of (j / slot of the j-th) / R"
 
     def score(self, hits: Hits) -> Floats:
-        """Precision at the items' slots, over R."""
         credits = hits.credits(self.threshold)
         rows = self.within(hits, credits.query, credits.slot)
         precision = credits.order[rows] / credits.slot[rows]
         return sum_by(credits.query[rows], precision, hits.size) / credits.whole
 
     def workings(self, hits: Hits) -> str:
-        """The precisions that are averaged."""
-        credits = hits.credits(self.threshold)
-        rows = self.within(hits, credits.query, credits.slot)
-        pairs = zip(credits.order[rows], credits.slot[rows], strict=True)
+        credits = self.credits_within(hits)
+        pairs = zip(credits.order, credits.slot, strict=True)
         terms = " + ".join(f"{order}/{slot}" for order, slot in pairs) or "0"
         return f"({terms}) / {credits.relevant[0]} relevant"
 
@@ -103,7 +95,6 @@ class LogOddsAP(BinaryMetric):
     bounds: ClassVar[tuple[float, float]] = (-np.inf, np.inf)
 
     def score(self, hits: Hits) -> Floats:
-        """The log of the odds."""
         relevant = hits.credits(self.threshold).relevant
         found = AveragePrecision(self.k, self.threshold).score(hits) * relevant
         return np.log((1 + found) / (1 + relevant - found))
@@ -120,10 +111,7 @@ class Accuracy(BinaryMetric):
     formula: ClassVar[str] = "1 - pairs with another before a relevant one / all pairs"
 
     def score(self, hits: Hits) -> Floats:
-        """Pairs in the right order over all pairs."""
-        query, rank = hits.positions(self.threshold)
-        rows = self.within(hits, query, rank)
-        query, rank = query[rows], rank[rows]
+        query, rank = self.positions_within(hits)
         matched = count_by(query, hits.size)
         room = hits.cutoff(self.k, slice(None))
         read = hits.retrieved if room is None else np.minimum(hits.retrieved, room)
@@ -145,7 +133,6 @@ class NDCGAny(CutoffMetric):
     formula: ClassVar[str] = "sum of 1 / log2(max(rank, 2)), over that of matches first"
 
     def score(self, hits: Hits) -> Floats:
-        """DCG of the matched positions over that of as many on top."""
         found, ideal = self.dcg(hits), self.ideal(hits)
         share = np.divide(found, ideal, out=np.zeros(hits.size), where=ideal > 0)
         return np.where(hits.gold_count > 0, share, np.nan)
@@ -176,10 +163,7 @@ class ContextPrecision(BinaryMetric):
     formula: ClassVar[str] = "mean of j / rank over matched positions in top k"
 
     def score(self, hits: Hits) -> Floats:
-        """Precision at the matched positions, averaged over them."""
-        query, rank = hits.positions(self.threshold)
-        rows = self.within(hits, query, rank)
-        query, rank = query[rows], rank[rows]
+        query, rank = self.positions_within(hits)
         matched = count_by(query, hits.size)
         total = sum_by(query, place_by(query, hits.size) / rank, hits.size)
         mean = np.divide(total, matched, out=np.zeros(hits.size), where=matched > 0)

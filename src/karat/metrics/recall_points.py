@@ -14,7 +14,6 @@ import numpy as np
 
 from karat.data.arrays import Floats, Ints, count_by, ratio, running_sum, sum_by
 from karat.data.hits import Hits
-from karat.errors import ParameterError
 from karat.metrics.gains import NDCG
 from karat.metrics.metric import Metric
 
@@ -56,23 +55,17 @@ class RPrecision(Metric):
 
     name: ClassVar[str] = "r_precision"
     formula: ClassVar[str] = "found in top R / R"
+    limits: ClassVar[dict[str, str]] = {"mult": "(0, inf)"}
 
     mult: float = 1.0
     threshold: float | None = None
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 < self.mult < np.inf:
-            raise ParameterError(self.name, "mult", "a number above 0", self.mult)
-
     def score(self, hits: Hits) -> Floats:
-        """Found over the depth looked at."""
         found, depth = self._parts(hits)
         share = np.divide(found, depth, out=np.zeros(hits.size), where=depth > 0)
         return np.where(hits.credits(self.threshold).relevant > 0, share, np.nan)
 
     def workings(self, hits: Hits) -> str:
-        """Found / depth."""
         found, depth = self._parts(hits)
         return f"{found[0]} found / {depth[0]} looked at"
 
@@ -109,15 +102,11 @@ class InterpolatedPrecision(Metric):
     name: ClassVar[str] = "iprec"
     formula: ClassVar[str] = "max of j / slot of the j-th, over j >= recall * R"
     choices: ClassVar[dict[str, tuple[str, ...]]] = {"rounding": ("nearest", "up")}
+    limits: ClassVar[dict[str, str]] = {"recall": "[0, 1]"}
 
     recall: float = 0.0
     rounding: str = "nearest"
     threshold: float | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 <= self.recall <= 1:
-            raise ParameterError(self.name, "recall", "from 0 to 1", self.recall)
 
     def needed(self, hits: Hits) -> Ints:
         """How many items of each query must be found to reach this recall."""
@@ -125,7 +114,6 @@ class InterpolatedPrecision(Metric):
         return items_needed(self.recall, relevant, self.rounding)
 
     def score(self, hits: Hits) -> Floats:
-        """The highest precision from there on."""
         credits = hits.credits(self.threshold)
         rows = credits.order >= self.needed(hits)[credits.query]
         best = np.where(credits.relevant > 0, 0.0, np.nan)
@@ -134,7 +122,6 @@ class InterpolatedPrecision(Metric):
         return best
 
     def workings(self, hits: Hits) -> str:
-        """How many items must be found, and what is found from there on."""
         credits = hits.credits(self.threshold)
         needed = self.needed(hits)[0]
         rows = credits.order >= needed
@@ -158,7 +145,6 @@ class InterpolatedAverage(Metric):
     threshold: float | None = None
 
     def score(self, hits: Hits) -> Floats:
-        """The mean over the eleven points."""
         return self.over(hits, [tenth / 10 for tenth in range(11)])
 
     def over(self, hits: Hits, points: Sequence[float]) -> Floats:
@@ -181,7 +167,6 @@ class RNDCG(Metric):
     formula: ClassVar[str] = "mean of ndcg@b over the ends b of each grade in the ideal"
 
     def score(self, hits: Hits) -> Floats:
-        """Mean over the points."""
         ideal = _Ideal(hits)
         query, place, grade = hits.ideal_order
         ends = np.ones(len(query), np.bool_)
@@ -216,7 +201,6 @@ class NDCGRel(Metric):
     formula: ClassVar[str] = "mean over R of ndcg@(slot of the item)"
 
     def score(self, hits: Hits) -> Floats:
-        """Mean over all relevant items."""
         ideal, credits = _Ideal(hits), hits.credits()
         query, slot = credits.query, credits.slot
         dcg = running_sum(query, credits.grade / np.log2(slot + 1))
@@ -240,16 +224,11 @@ class QMeasure(Metric):
     formula: ClassVar[str] = (
         "mean over R of (j + beta gain so far) / (slot + beta ideal so far)"
     )
+    limits: ClassVar[dict[str, str]] = {"beta": "[0, inf)"}
 
     beta: float = 1.0
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 <= self.beta < np.inf:
-            raise ParameterError(self.name, "beta", "a number >= 0", self.beta)
-
     def score(self, hits: Hits) -> Floats:
-        """The blended ratio at each found item, over R."""
         ideal, credits = _Ideal(hits), hits.credits()
         query, slot = credits.query, credits.slot
         order, _, grade = hits.ideal_order
@@ -271,7 +250,6 @@ class G(Metric):
     )
 
     def score(self, hits: Hits) -> Floats:
-        """Paid gain over all gain."""
         ideal, credits = _Ideal(hits), hits.credits()
         query, slot, gain = credits.query, credits.slot, credits.grade
         order, _, grade = hits.ideal_order
@@ -295,13 +273,11 @@ class BinaryG(Metric):
     threshold: float | None = None
 
     def score(self, hits: Hits) -> Floats:
-        """Paid items over R."""
         credits = hits.credits(self.threshold)
         paid = 1.0 / np.log2(2 + credits.slot - credits.order)
         return ratio(sum_by(credits.query, paid, hits.size), credits.relevant)
 
     def workings(self, hits: Hits) -> str:
-        """What each found item is paid."""
         credits = hits.credits(self.threshold)
         others = (credits.slot - credits.order).tolist()
         terms = " + ".join(f"1/log2({2 + other})" for other in others) or "0"

@@ -7,16 +7,14 @@ import numpy as np
 
 from karat.data.arrays import Floats, Ints, count_by, ratio
 from karat.data.hits import Hits
-from karat.errors import ParameterError
 from karat.metrics.incomplete_judgements import is_nonrelevant
 from karat.metrics.metric import BinaryMetric, Metric
-from karat.metrics.precision_recall import Precision, Recall
-
-
-def _found(hits: Hits, threshold: float | None) -> tuple[Ints, Ints]:
-    """How many relevant items of each query were found, and how many there are."""
-    credits = hits.credits(threshold)
-    return count_by(credits.query, hits.size), credits.relevant
+from karat.metrics.precision_recall import (
+    Precision,
+    Recall,
+    found_in_top,
+    harmonic_mean,
+)
 
 
 def _zero_if_empty(score: Floats, relevant: Ints) -> Floats:
@@ -37,11 +35,9 @@ class _Uncut(_SetMetric):
     of_top_k: ClassVar[type[BinaryMetric]]
 
     def score(self, hits: Hits) -> Floats:
-        """The metric without cutoff."""
         return self.of_top_k(None, self.threshold).score(hits)
 
     def workings(self, hits: Hits) -> str:
-        """Its arithmetic."""
         return self.of_top_k(None, self.threshold).workings(hits)
 
 
@@ -77,14 +73,13 @@ class SetAP(_SetMetric):
     formula: ClassVar[str] = "found * matched positions / (retrieved * R)"
 
     def score(self, hits: Hits) -> Floats:
-        """One division, as trec_eval does it."""
-        items, relevant = _found(hits, self.threshold)
-        matched = count_by(hits.positions(self.threshold)[0], hits.size)
+        items, relevant = found_in_top(hits, None, self.threshold)
+        matched = hits.matched_within(None, self.threshold)
+        # One division, as trec_eval does it.
         share = ratio(items * matched, hits.retrieved * relevant)
         return _zero_if_empty(share, relevant)
 
     def workings(self, hits: Hits) -> str:
-        """Precision and recall, multiplied."""
         precision = Precision(None, self.threshold).workings(hits)
         recall = Recall(None, self.threshold).workings(hits)
         return f"({precision}) x ({recall})"
@@ -103,26 +98,15 @@ class SetF(Metric):
 
     name: ClassVar[str] = "set_f"
     formula: ClassVar[str] = "(beta + 1) P R / (beta P + R)"
+    limits: ClassVar[dict[str, str]] = {"beta": "[0, inf)"}
 
     beta: float = 1.0
     threshold: float | None = None
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 <= self.beta < np.inf:
-            raise ParameterError(self.name, "beta", "a number >= 0", self.beta)
-
     def score(self, hits: Hits) -> Floats:
-        """Weighted harmonic mean, 0 where nothing was found."""
-        precision = Precision(None, self.threshold).score(hits)
-        recall = Recall(None, self.threshold).score(hits)
-        mean = ratio(
-            (self.beta + 1) * precision * recall, self.beta * precision + recall
-        )
-        return _zero_if_empty(mean, hits.credits(self.threshold).relevant)
+        return harmonic_mean(hits, None, self.threshold, self.beta)
 
     def workings(self, hits: Hits) -> str:
-        """The weighted mean, with its numbers."""
         p = Precision(None, self.threshold).score(hits)[0]
         r = Recall(None, self.threshold).score(hits)[0]
         return (
@@ -141,16 +125,14 @@ class SetRelativePrecision(_SetMetric):
     formula: ClassVar[str] = "found / min(R, retrieved)"
 
     def score(self, hits: Hits) -> Floats:
-        """Found over what could be found."""
-        items, relevant = _found(hits, self.threshold)
+        items, relevant = found_in_top(hits, None, self.threshold)
         room = hits.retrieved
         # One document may hold several items, so more may be found than retrieved.
         share = ratio(np.minimum(items, room), np.minimum(relevant, room))
         return _zero_if_empty(share, relevant)
 
     def workings(self, hits: Hits) -> str:
-        """Found / what could be found."""
-        items, relevant = _found(hits, self.threshold)
+        items, relevant = found_in_top(hits, None, self.threshold)
         room = int(hits.retrieved[0])
         return f"{min(items[0], room)} found / min({relevant[0]}, {room})"
 
@@ -165,7 +147,6 @@ class NumQ(Metric):
     average: ClassVar[str] = "sum"
 
     def score(self, hits: Hits) -> Floats:
-        """One each."""
         return np.ones(hits.size)
 
 
@@ -178,7 +159,6 @@ class NumRet(Metric):
     bounds: ClassVar[tuple[float, float]] = (0.0, np.inf)
 
     def score(self, hits: Hits) -> Floats:
-        """Retrieved."""
         return hits.retrieved.astype(np.float64)
 
 
@@ -191,7 +171,6 @@ class NumRel(_SetMetric):
     bounds: ClassVar[tuple[float, float]] = (0.0, np.inf)
 
     def score(self, hits: Hits) -> Floats:
-        """R."""
         return hits.credits(self.threshold).relevant.astype(np.float64)
 
 
@@ -203,9 +182,7 @@ class NumRelRet(_SetMetric):
     bounds: ClassVar[tuple[float, float]] = (0.0, np.inf)
 
     def score(self, hits: Hits) -> Floats:
-        """Found."""
-        found = hits.credits(self.threshold).query
-        return count_by(found, hits.size).astype(np.float64)
+        return hits.found_within(None, self.threshold).astype(np.float64)
 
 
 class NumNonrelJudgedRet(_SetMetric):
@@ -218,7 +195,6 @@ class NumNonrelJudgedRet(_SetMetric):
     bounds: ClassVar[tuple[float, float]] = (0.0, np.inf)
 
     def score(self, hits: Hits) -> Floats:
-        """Rejected."""
         rows = is_nonrelevant(hits.grade, self.threshold) & hits.first
         return count_by(hits.query[rows], hits.size).astype(np.float64)
 
@@ -238,6 +214,9 @@ class Utility(Metric):
     name: ClassVar[str] = "utility"
     formula: ClassVar[str] = "found * a + noise * b + missed * c + rest * d"
     bounds: ClassVar[tuple[float, float]] = (-np.inf, np.inf)
+    limits: ClassVar[dict[str, str]] = dict.fromkeys(
+        ("found", "noise", "missed", "rest"), "(-inf, inf)"
+    )
 
     found: float = 1.0
     noise: float = -1.0
@@ -246,15 +225,7 @@ class Utility(Metric):
     collection: int = 0
     threshold: float | None = None
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("found", "noise", "missed", "rest"):
-            if not np.isfinite(getattr(self, name)):
-                value = getattr(self, name)
-                raise ParameterError(self.name, name, "a finite number", value)
-
     def score(self, hits: Hits) -> Floats:
-        """The weighted sum."""
         relevant = NumRel(self.threshold).score(hits)
         found = NumRelRet(self.threshold).score(hits)
         rest = self.collection + found - hits.retrieved - relevant

@@ -11,13 +11,6 @@ from karat.errors import ParameterError
 from karat.metrics.metric import CutoffMetric, Metric, add_up
 
 _ALL_BUT_SURE = 1 - 2.0**-53
-_LONGEST_SCALE = 1_000_000
-
-
-def check_persistence(owner: str, p: float) -> None:
-    """Refuse a chance of going on that is none."""
-    if not 0 < p < 1:
-        raise ParameterError(owner, "p", "between 0 and 1", p)
 
 
 def check_scale(owner: str, max_grade: float, hits: Hits) -> None:
@@ -52,35 +45,28 @@ class RankBiasedPrecision(CutoffMetric):
     name: ClassVar[str] = "rbp"
     formula: ClassVar[str] = "(1 - p) * sum over found items of p^(slot - 1)"
     choices: ClassVar[dict[str, tuple[str, ...]]] = {"gain": ("binary", "scaled")}
+    limits: ClassVar[dict[str, str]] = {"p": "(0, 1)"}
 
     p: float = 0.8
     gain: str = "binary"
     threshold: float | None = None
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_persistence(self.name, self.p)
-
     def score(self, hits: Hits) -> Floats:
-        """The discounted share."""
         query, paid = self._paid(hits)
         score = (1 - self.p) * sum_by(query, paid, hits.size)
         return np.where(hits.credits(self.threshold).relevant > 0, score, np.nan)
 
     def workings(self, hits: Hits) -> str:
-        """The chance of reaching each found item."""
         return f"{1 - self.p:.4g} x ({add_up(self._paid(hits)[1])})"
 
     def _paid(self, hits: Hits) -> tuple[Ints, Floats]:
-        credits = hits.credits(self.threshold)
-        rows = self.within(hits, credits.query, credits.slot)
-        query = credits.query[rows]
-        paid = _reach(self.p, credits.slot[rows])
+        credits = self.credits_within(hits)
+        paid = _reach(self.p, credits.slot)
         if self.gain == "scaled":
             best = np.ones(hits.size)
             np.maximum.at(best, hits.gold_query, hits.gold_grade)
-            paid *= credits.grade[rows] / best[query]
-        return query, paid
+            paid *= credits.grade / best[credits.query]
+        return credits.query, paid
 
 
 @dataclass(frozen=True)
@@ -99,19 +85,15 @@ class RankBiasedResidual(Metric):
     higher_is_better: ClassVar[bool | None] = False
     formula: ClassVar[str] = "1 - (1 - p) * sum over judged documents of p^(rank - 1)"
     reads_judged: ClassVar[bool] = True
+    limits: ClassVar[dict[str, str]] = {"p": "(0, 1)"}
 
     p: float = 0.8
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_persistence(self.name, self.p)
-
     def score(self, hits: Hits) -> Floats:
-        """The weight of the ranks nobody judged."""
         query, rank = hits.positions(0)
-        known = (1 - self.p) * sum_by(query, _reach(self.p, rank), hits.size)
+        judged = (1 - self.p) * sum_by(query, _reach(self.p, rank), hits.size)
         open_ = count_by(query, hits.size) < hits.retrieved
-        residual = np.where(open_, 1 - known, 0.0)
+        residual = np.where(open_, 1 - judged, 0.0)
         return np.where(hits.gold_count > 0, residual, np.nan)
 
 
@@ -129,36 +111,27 @@ class ExpectedReciprocalRank(CutoffMetric):
 
     name: ClassVar[str] = "err"
     formula: ClassVar[str] = "sum of P(stops at slot) / slot"
+    limits: ClassVar[dict[str, str]] = {"max_grade": "[1, 1000000]"}
 
     max_grade: int = 4
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 1 <= self.max_grade <= _LONGEST_SCALE:
-            must_be = f"an integer from 1 to {_LONGEST_SCALE}"
-            raise ParameterError(self.name, "max_grade", must_be, self.max_grade)
-
     def score(self, hits: Hits) -> Floats:
-        """Chance of stopping at each item, over its slot."""
         query, paid = self._paid(hits)
         score = sum_by(query, paid, hits.size)
         return np.where(hits.credits().relevant > 0, score, np.nan)
 
     def workings(self, hits: Hits) -> str:
-        """What each found item adds."""
         return add_up(self._paid(hits)[1])
 
     def _paid(self, hits: Hits) -> tuple[Ints, Floats]:
         check_scale(self.name, self.max_grade, hits)
-        credits = hits.credits()
-        rows = self.within(hits, credits.query, credits.slot)
-        query, slot = credits.query[rows], credits.slot[rows]
+        credits = self.credits_within(hits)
         scale = float(self.max_grade)
-        stops = np.exp2(credits.grade[rows] - scale) - np.exp2(-scale)
+        stops = np.exp2(credits.grade - scale) - np.exp2(-scale)
         # A chance that rounds to 1 still leaves one that some reader goes on.
         passed = np.log1p(-np.minimum(stops, _ALL_BUT_SURE))
-        reaches = np.exp(running_sum(query, passed) - passed)
-        return query, reaches * stops / slot
+        reaches = np.exp(running_sum(credits.query, passed) - passed)
+        return credits.query, reaches * stops / credits.slot
 
 
 @dataclass(frozen=True)
@@ -179,16 +152,12 @@ class Compatibility(Metric):
     formula: ClassVar[str] = (
         "sum over depths d of p^(d - 1) overlap(d) / d, over the best"
     )
+    limits: ClassVar[dict[str, str]] = {"p": "(0, 1)"}
 
     p: float = 0.95
     normalize: bool = True
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_persistence(self.name, self.p)
-
     def score(self, hits: Hits) -> Floats:
-        """Overlap of the two rankings, over that of the best one with itself."""
         query, place, _ = hits.ideal_order
         size = count_by(query, hits.size)
         depth = np.maximum(hits.retrieved, size)
@@ -196,9 +165,9 @@ class Compatibility(Metric):
         reach = _reach(self.p, every)
         # What an item pays that both rankings hold from a depth on, down to the last.
         paid = np.concatenate(([0.0], np.cumsum(reach / every)))
-        found = hits.credits().query
+        own = hits.credits().query
         both = np.maximum(hits.credits().slot, _ideal_places(hits))
-        score = sum_by(found, paid[depth[found]] - paid[both - 1], hits.size)
+        score = sum_by(own, paid[depth[own]] - paid[both - 1], hits.size)
         if self.normalize:
             best = sum_by(query, paid[depth[query]] - paid[place - 1], hits.size)
         else:

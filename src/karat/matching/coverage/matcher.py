@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from karat.data.hits import GoldGrades
 from karat.data.matches import Matches
 from karat.data.policies import Policies
 from karat.data.runs import Document, Located, Notice, Run, note_examples
-from karat.errors import ParameterError, UsageError
+from karat.errors import UsageError
 from karat.matching.coverage.measure import (
     Measured,
     Passage,
@@ -58,16 +58,11 @@ class Span(Matcher):
     name: ClassVar[str] = "span"
     reads: ClassVar[tuple[str, ...]] = ("spans", "passages")
     choices: ClassVar[dict[str, tuple[str, ...]]] = {"gain": ("binary", "share")}
+    limits: ClassVar[dict[str, str]] = {"tau": "(0, 1]"}
 
     tau: float = 0.9
     gain: str = "binary"
     strict: bool = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        tau: Any = self.tau
-        if type(tau) not in (int, float) or not 0 < tau <= 1:
-            raise ParameterError(self.name, "tau", "a number in (0, 1]", tau)
 
     def check(self, metric: str) -> None:
         """Shares can be paid, but not counted."""
