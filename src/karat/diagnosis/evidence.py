@@ -376,7 +376,7 @@ def item_texts(
     for target in read_targets(gold, query):
         texts = [*target.texts]
         for number, place in enumerate(target.places):
-            if texts[number] is None:
+            if not texts[number]:
                 source = (corpus or {}).get(place.source, "")
                 texts[number] = source[place.start : place.end]
         by_name[target.name] = tuple(text for text in texts if text)

@@ -149,19 +149,7 @@ def compare(
     *,
     each: bool = False,
 ) -> Floats:
-    """The similarity of each pair, in [0, 1]; 0 where it is below the threshold.
-
-    Args:
-        name: of the similarity.
-        golds: one text of each pair.
-        documents: the other one.
-        threshold: what is below it is not computed to the end.
-        each: whether each of the golds is compared with each of the documents.
-
-    Example:
-        >>> compare("levenshtein", ["day", "day"], ["days", "week"], 0.5).tolist()
-        [0.75, 0.0]
-    """
+    """The similarity of each pair, or `each` with each; 0 where below the threshold."""
     from rapidfuzz import process  # noqa: PLC0415  slow to import
 
     function, top = _scorers()[name]
@@ -188,18 +176,7 @@ class _Pair(NamedTuple):
 def reach_partially(
     golds: list[str], documents: list[str], threshold: float, enough: Enough
 ) -> Bools:
-    """Whether the partial_ratio of each pair is enough.
-
-    Args:
-        golds: one text of each pair.
-        documents: the other one.
-        threshold: the similarity, in [0, 1], below which nothing is enough.
-        enough: whether a similarity is enough.
-
-    Example:
-        >>> reach_partially(["big fox"], ["a big fox!"], 0.9, lambda s: s >= 0.9)
-        array([ True])
-    """
+    """Whether the partial_ratio of each pair is enough."""
     rows = np.zeros(len(golds), np.bool_)
     short: list[int] = []
     long: list[_Pair] = []

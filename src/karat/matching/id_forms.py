@@ -42,12 +42,7 @@ class OtherForm(NamedTuple):
 
 
 def other_forms(wanted: set[str], ranking: Iterable[Any]) -> Iterator[OtherForm]:
-    """The gold ids that are there in another form.
-
-    Args:
-        wanted: gold ids.
-        ranking: ids, or documents.
-    """
+    """The gold ids that are there in another form, among ids or documents."""
     ids = _Forms(wanted)
     rest = {*wanted}
     for entry in ranking:
@@ -114,12 +109,7 @@ def _plain(name: str) -> str:
 
 
 def _mended(name: str) -> str:
-    """The name, had its UTF-8 not been read as Latin-1 or Windows-1252.
-
-    Example:
-        >>> _mended("caf\u00c3\u00a9") == "caf\u00e9"
-        True
-    """
+    """The name, had its UTF-8 not been read as Latin-1 or Windows-1252."""
     for encoding in () if name.isascii() else ("cp1252", "latin-1"):
         try:
             return name.encode(encoding).decode("utf-8")
@@ -129,12 +119,7 @@ def _mended(name: str) -> str:
 
 
 def _parts(name: str) -> str:
-    """The words and numbers of an id.
-
-    Example:
-        >>> _parts("doc-007"), _parts("doc7")
-        ('doc 7', 'doc 7')
-    """
+    """The words and numbers of an id."""
     if uuid := _UUID.fullmatch(name):
         return uuid[1].replace("-", "")
     if not name.isascii():
@@ -172,12 +157,7 @@ def _digits(name: str) -> str:
 
 
 def parents(name: str) -> Iterator[str]:
-    """What a chunk's document may be called, longest first: all before a mark.
-
-    Example:
-        >>> [*parents("file.pdf_page_3")]
-        ['file.pdf_page', 'file.pdf', 'file']
-    """
+    """What a chunk's document may be called, longest first: all before a mark."""
     for mark in reversed([*_BEHIND.finditer(name)]):
         yield name[: mark.start()]
 
@@ -185,13 +165,7 @@ def parents(name: str) -> Iterator[str]:
 class _Form(NamedTuple):
     """What an id may have besides, and what is said of ids that differ in it.
 
-    Attributes:
-        shorten: the id without it.
-        both: what is said where either may have it; where this is empty, one of the two
-            must be without.
-        less: what is said if the run's id lacks it.
-        more: what is said if the run's id has it.
-        cure: what joins such ids.
+    Where `both` is empty, one of the two must be without it.
     """
 
     shorten: Callable[[str], str] | None

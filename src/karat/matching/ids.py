@@ -17,12 +17,7 @@ from karat.matching.to_hits import STRANGE_IDS, match_labels
 
 
 def session_of(turn: str, sep: str = "_") -> str:
-    """The session a turn's id names: all that stands before its last separator.
-
-    Example:
-        >>> session_of("answer_4be1_2"), session_of("D1:3", ":"), session_of("s7")
-        ('answer_4be1', 'D1', 's7')
-    """
+    """The session a turn's id names: all that stands before its last separator."""
     return turn.rpartition(sep)[0] or turn
 
 
@@ -44,18 +39,6 @@ def roll_up(
     A session keeps the rank of its first turn; how its later turns are treated is the
     policy on duplicates. `collapse` lets k count sessions instead of turns, which is
     the growing cutoff of LongMemEval.
-
-    Args:
-        run: what was retrieved.
-        session: the session of a document, such as a look-up in a mapping.
-        policies: how ties are ordered.
-
-    Example:
-        >>> sessions = {"t1": "s1", "t2": "s1", "t3": "s2"}
-        >>> run = RankedRun({"q": ["t1", "t2", "t3"]})
-        >>> rolled = roll_up(run, lambda turn: sessions[turn.id], Policies())
-        >>> [d.id for _, documents in rolled.rankings(Policies()) for d in documents]
-        ['s1', 's1', 's2']
     """
     rankings = {
         query: [replace(document, id=session(document)) for document in documents]

@@ -28,13 +28,7 @@ _DIGITS = re.compile(r"^\d+$", re.MULTILINE)
 def near_miss_notices(
     run: Run, labels: ColumnLabels, missed: Bools
 ) -> tuple[Notice, ...]:
-    """What is to be said of gold ids that only another form of id would find.
-
-    Args:
-        run: what was retrieved.
-        labels: what was looked for.
-        missed: which of the labels are relevant and were not found.
-    """
+    """What is to be said of relevant ids that only another form of id would find."""
     every = missed.nonzero()[0]
     if not len(every):
         return ()
@@ -60,12 +54,7 @@ def near_miss_notices(
 
 
 def near_queries(queries: Iterable[str], run: Run) -> tuple[Notice, ...]:
-    """What is to be said of queries of the gold that the run has in another form.
-
-    Args:
-        queries: those that it does not have as they are.
-        run: what was retrieved.
-    """
+    """What is to be said of missing queries that the run has in another form."""
     return _notices(other_forms({*queries}, run.queries()), "queries are", "query is")
 
 

@@ -2,9 +2,8 @@
 
 import re
 import unicodedata
-from collections import OrderedDict
 from collections.abc import Iterator
-from threading import Lock
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -15,7 +14,8 @@ from karat.data.arrays import Ints
 WIDE_WEIGHT = 2
 """A Chinese character, or a Japanese letter, says as much as so many others."""
 
-_CACHED_CHARACTERS = 1 << 24
+# Of texts up to so many characters the latest are kept: a few megabytes in all.
+_LONGEST_CACHED = 1 << 11
 
 SINGLE_QUOTES = "\u2018\u2019\u201a\u201b\u2039\u203a\u2032\u00b4\uff07"
 _DOUBLE_QUOTES = "\u201c\u201d\u201e\u201f\u00ab\u00bb\u2033\uff02"
@@ -79,7 +79,7 @@ def fold(text: str) -> str:
         >>> fold("## The “trans-\nport” of **GOODS**, see [here](https://a.b)")
         'the "transport" of goods, see here'
     """
-    return _cache.get(text)
+    return _fold_again(text) if len(text) <= _LONGEST_CACHED else _fold(text)
 
 
 def _fold(text: str) -> str:
@@ -93,18 +93,16 @@ def _fold(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
+_fold_again = lru_cache(maxsize=1 << 13)(_fold)
+
+
 def codes_of(text: str) -> npt.NDArray[np.uint32]:
     """The code point of each character."""
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
 
 
 def weigh(letters: str) -> Ints:
-    """How much each letter says; a Korean syllable no more than a letter.
-
-    Example:
-        >>> weigh("Rye \u9ed1\u9ea6").tolist()
-        [1, 1, 1, 1, 2, 2]
-    """
+    """How much each letter says; a Korean syllable no more than a letter."""
     codes = codes_of(letters)
     wide = ((codes >= 0x2E80) & (codes < 0xA960)) | (codes >= 0x20000)  # noqa: PLR2004
     return np.where(wide, WIDE_WEIGHT, 1)
@@ -138,32 +136,3 @@ def _joins(char: str) -> bool:
         or char in "\uff9e\uff9f"
         or "\uffc2" <= char <= "\uffdc"
     )
-
-
-class _Cache:
-    """Folded texts, the least recently used forgotten beyond so many characters."""
-
-    def __init__(self, capacity: int) -> None:
-        self._capacity = capacity
-        self._texts: OrderedDict[str, str] = OrderedDict()
-        self._size = 0
-        self._lock = Lock()
-
-    def get(self, text: str) -> str:
-        with self._lock:
-            folded = self._texts.get(text)
-            if folded is not None:
-                self._texts.move_to_end(text)
-                return folded
-        folded = _fold(text)
-        with self._lock:
-            if text not in self._texts:
-                self._texts[text] = folded
-                self._size += len(text) + len(folded)
-            while self._size > self._capacity:
-                old, short = self._texts.popitem(last=False)
-                self._size -= len(old) + len(short)
-        return folded
-
-
-_cache: Final = _Cache(_CACHED_CHARACTERS)

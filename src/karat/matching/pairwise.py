@@ -1,7 +1,7 @@
 """Texts against texts: every gold text of a query beside every retrieved one."""
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import compress
 
@@ -9,13 +9,11 @@ import numpy as np
 
 from karat.data.arrays import Bools, Ints
 from karat.data.gold import Gold
-from karat.data.hits import GoldGrades
 from karat.data.matches import Matches
 from karat.data.policies import Policies
-from karat.data.runs import Located, Run
+from karat.data.runs import Run
 from karat.matching.matcher import Matcher
 from karat.matching.texts import TextRankings, Wanted, wanted_items
-from karat.matching.to_hits import lay_out
 
 # Pairs compared at once: enough to keep all cores busy, few enough to stay in cache.
 _BLOCK = 1 << 16
@@ -54,15 +52,12 @@ class TextMatcher(Matcher):
         self, run: Run, gold: Gold, *, judged: bool, policies: Policies
     ) -> Matches:
         """Compare the texts of every query of the gold."""
-        queries = gold.queries
-        items = self._wanted(gold, queries)
-        count = np.fromiter(map(len, items), np.int64, len(items))
-        grade = np.array([item.grade for row in items for item in row], np.float64)
+        items = self._wanted(gold)
+        rankings = TextRankings(self.name, gold, policies, gold.queries, items)
+        grade = rankings.grades.grade
         judged = judged or policies.judged_only or not (grade <= 0).any()
-        first_item = (count.cumsum() - count).tolist()
-        rankings = TextRankings(self.name, gold, policies)
         pairs = _Pairs(self)
-        for place, query, documents, ranks in rankings.read(run, queries):
+        for place, query, documents, ranks in rankings.read(run):
             if not items[place]:
                 continue
             texts = []
@@ -76,37 +71,24 @@ class TextMatcher(Matcher):
                     texts.append((text, rank))
             forms = [
                 (number, form)
-                for number, item in enumerate(items[place], first_item[place])
+                for number, item in enumerate(items[place], rankings.first_item[place])
                 if judged or item.grade > 0
                 for text in item.texts
                 for form in self.read_gold(text)
                 if form and not form.isspace()
             ]
             if forms and texts:
-                pairs.add(place, forms, texts)
-        query_of, rank, item_of = pairs.finish()
-        rankings.refuse_without_text(run, any_match=len(rank) > 0)
-        located = Located(
-            query=query_of,
-            rank=rank,
-            grade=grade[item_of],
-            retrieved=rankings.retrieved,
-            extra=rankings.extra,
-            item=item_of,
-            notices=rankings.notices(),
-        )
-        names = [item.name for row in items for item in row]
-        graded = GoldGrades(count, grade)
-        return lay_out(
-            run, queries, located, names, graded, judged=judged, policies=policies
-        )
+                pairs.add(forms, texts)
+        item, rank = pairs.finish()
+        return rankings.matches(run, item, rank, grade[item], judged=judged)
 
-    def _wanted(self, gold: Gold, queries: Iterable[str]) -> list[list[Wanted]]:
+    def _wanted(self, gold: Gold) -> list[list[Wanted]]:
         kind = self.reads[0]
         rows = getattr(gold, kind)
         alternatives = kind == "answers"
         return [
-            wanted_items(rows.get(q, ()), alternatives=alternatives) for q in queries
+            wanted_items(rows.get(query, ()), alternatives=alternatives)
+            for query in gold.queries
         ]
 
 
@@ -117,14 +99,11 @@ class _Pairs:
         self._matcher = matcher
         self._golds: list[str] = []
         self._documents: list[str] = []
-        self._rows: list[tuple[int, int, int]] = []
-        self._found: set[tuple[int, int, int]] = set()
+        self._rows: list[tuple[int, int]] = []
+        self._satisfied: set[tuple[int, int]] = set()
 
     def add(
-        self,
-        query: int,
-        forms: Sequence[tuple[int, str]],
-        ranked: Sequence[tuple[str, int]],
+        self, forms: Sequence[tuple[int, str]], ranked: Sequence[tuple[str, int]]
     ) -> None:
         """The gold texts of a query, with their items, beside those of a ranking."""
         texts = [text for text, _ in ranked]
@@ -135,17 +114,17 @@ class _Pairs:
                 own = [ranked[n] for n in possible[number].nonzero()[0].tolist()]
             self._golds += [form] * len(own)
             self._documents += [text for text, _ in own]
-            self._rows += [(query, rank, item) for _, rank in own]
+            self._rows += [(item, rank) for _, rank in own]
             if len(self._golds) >= _BLOCK:
                 self._settle()
 
     def finish(self) -> Ints:
-        """Query, rank and item of every match, in order, each once."""
+        """Item and rank of every match, each once."""
         self._settle()
-        return np.array(sorted(self._found), np.int64).reshape(-1, 3).T
+        return np.array([*self._satisfied], np.int64).reshape(-1, 2).T
 
     def _settle(self) -> None:
         if self._golds:
             rows = self._matcher.satisfied(self._golds, self._documents)
-            self._found.update(compress(self._rows, rows.tolist()))
+            self._satisfied.update(compress(self._rows, rows.tolist()))
         self._golds, self._documents, self._rows = [], [], []

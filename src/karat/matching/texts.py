@@ -8,38 +8,43 @@ from typing import NamedTuple
 
 import numpy as np
 
+from karat.data.arrays import Floats, Ints
 from karat.data.gold import Gold, Item
+from karat.data.hits import GoldGrades
+from karat.data.matches import Matches
 from karat.data.policies import Policies
-from karat.data.runs import Document, Notice, Run, note_examples, ranks_of
+from karat.data.runs import Document, Located, Notice, Run, note_examples, ranks_of
 from karat.data.tables import counted
 from karat.errors import DataError
-from karat.matching.to_hits import CORPUS, examples
+from karat.matching.to_hits import CORPUS, examples, lay_out
 from karat.reading.meaning.corpus import looks_like_id
 
 _ENOUGH = 1000
 _LONGEST_ID = 200
 
 
+class Place(NamedTuple):
+    """A stretch of a source document, by character offsets."""
+
+    source: str
+    start: int
+    end: int
+
+
 class Wanted(NamedTuple):
-    """One gold item: its name, its label, and the texts any of which will do."""
+    """One gold item: its name, its label, and the texts any of which will do.
+
+    Where gold has offsets there is a place for each of the texts, which may be empty.
+    """
 
     name: str
     grade: float
     texts: tuple[str, ...]
+    places: tuple[Place, ...] = ()
 
 
 def wanted_items(items: Iterable[Item], *, alternatives: bool = False) -> list[Wanted]:
-    """The items that count: a group is one, and so is a text given twice.
-
-    Args:
-        items: gold texts of one query.
-        alternatives: all of them are alternatives, as answers are.
-
-    Example:
-        >>> items = [Item("a", "five", group="days"), Item("b", "5", group="days")]
-        >>> wanted_items([*items, Item("c", "Paris", 2.0)])  # doctest: +ELLIPSIS
-        [Wanted(name='days', ... texts=('five', '5')), Wanted(name='c', grade=2.0, ...)]
-    """
+    """The items that count: a group is one, and so is a text given twice."""
     items = [*items]
     grouped = alternatives or any(item.group for item in items)
     if not grouped and len({item.text for item in items}) == len(items):
@@ -61,24 +66,19 @@ def wanted_items(items: Iterable[Item], *, alternatives: bool = False) -> list[W
 
 @dataclass
 class TextRankings:
-    """Reads rankings, and keeps in mind what was odd about them.
+    """Reads rankings, and keeps in mind what was odd about them, by query.
 
-    Attributes:
-        matcher: the name of the matcher they are read for.
-        gold: what should have been retrieved.
-        policies: how duplicates are treated, and how deep is read.
-        without_text: query -> documents that have no text.
-        retold: query -> documents with the id of another and a text of their own.
-        some: the first strings that were taken for texts.
-        bare: whether ids were taken for texts.
-        unplaced: query -> documents without a place, where spans have no text.
-        extra: how many queries nobody asked for.
-        retrieved: how many documents each query has; -1 where it is missing.
+    Documents without text; those with the id of another and a text of their own
+    (`retold`); those without a place, where spans have no text; the first strings taken
+    for texts, and whether these are `bare` ids; how many documents each query has, -1
+    where it is missing, and how many queries nobody asked for.
     """
 
     matcher: str
     gold: Gold
     policies: Policies
+    queries: Sequence[str]
+    items: Sequence[Sequence[Wanted]]
     without_text: dict[str, int] = field(default_factory=dict)
     retold: dict[str, int] = field(default_factory=dict)
     some: list[str] = field(default_factory=list)
@@ -87,19 +87,20 @@ class TextRankings:
     extra: int = 0
 
     def __post_init__(self) -> None:
-        self.retrieved = np.zeros(0, np.int64)
+        self.retrieved = np.full(len(self.queries), -1)
+        count = np.fromiter(map(len, self.items), np.int64, len(self.items))
+        grade = [item.grade for row in self.items for item in row]
+        self.grades = GoldGrades(count, np.array(grade, np.float64))
+        self.first_item = (count.cumsum() - count).tolist()
         # Strings given as a run are ids where the gold lists ids, else they are texts.
         self._ids_are_texts = not any(self.gold.documents.values())
 
-    def read(
-        self, run: Run, queries: Sequence[str]
-    ) -> Iterator[tuple[int, str, list[Document], list[int]]]:
+    def read(self, run: Run) -> Iterator[tuple[int, str, list[Document], list[int]]]:
         """The documents that can earn something, with their ranks, query by query.
 
         With the place of the query. Where ids are texts, they are given as texts.
         """
-        self.retrieved = np.full(len(queries), -1)
-        places = {query: place for place, query in enumerate(queries)}
+        places = {query: place for place, query in enumerate(self.queries)}
         for query, documents in run.rankings(self.policies):
             place = places.get(query)
             if place is None:
@@ -150,12 +151,7 @@ class TextRankings:
         return once, last - removed
 
     def refuse_without_text(self, run: Run, *, any_match: bool) -> None:
-        """Texts cannot be compared where there are none; silent zeros would mislead.
-
-        Args:
-            run: what was retrieved.
-            any_match: whether any text satisfied any gold item.
-        """
+        """Texts cannot be compared where there are none; silent zeros would mislead."""
         if self.policies.force:
             return
         if self.unplaced:
@@ -203,7 +199,39 @@ class TextRankings:
                 "(--force) takes the ids for texts",
             )
 
-    def notices(self) -> tuple[Notice, ...]:
+    def matches(
+        self,
+        run: Run,
+        item: Ints,
+        rank: Ints,
+        grade: Floats,
+        *,
+        judged: bool,
+        distinct: bool = False,
+        notices: tuple[Notice, ...] = (),
+    ) -> Matches:
+        """The hits of rows in any order."""
+        self.refuse_without_text(run, any_match=len(item) > 0)
+        query = self.grades.query[item]
+        order = np.lexsort((item, rank, query))
+        located = Located(
+            query[order],
+            rank[order],
+            grade[order],
+            self.retrieved,
+            self.extra,
+            item[order],
+            distinct,
+            (*self._notices(), *notices),
+        )
+        names = [item.name for row in self.items for item in row]
+        return lay_out(
+            *(run, self.queries, located, names, self.grades),
+            judged=judged,
+            policies=self.policies,
+        )
+
+    def _notices(self) -> tuple[Notice, ...]:
         """What the user should know of the rankings."""
         if not self.retold:
             return ()

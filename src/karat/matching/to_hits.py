@@ -75,16 +75,7 @@ def lay_out(
 ) -> Matches:
     """Hits from rows, with the narrowing the policies ask for.
 
-    Args:
-        run: what was retrieved, to name it in a message.
-        queries: ids of the queries that the rows count.
-        located: the rows.
-        items: the names of all gold items, query after query.
-        gold: how many gold items each query has, and the grades of all of them.
-        judged: whether rows of judged non-relevant items are among the rows.
-        policies: how much of each ranking is read.
-        run_notices: what is to be said of the run; None: what the rows' notices say is
-            the matcher's own.
+    Without `run_notices`, what the rows' notices say is the matcher's own.
     """
     missing = located.retrieved < 0
     absent = np.count_nonzero(missing)
@@ -136,7 +127,7 @@ def no_common_query(
         f"run and gold have no query in common: the run has {examples(queries)}, the "
         f"gold {examples(gold)}",
         path=name,
-        hint=f"{near.wanted!r:.60} is there as {near.found!r:.60}, {near.how}"
+        hint=str(near._replace(cure=""))
         if near
         else "check that both use the same query ids",
     )
@@ -147,24 +138,18 @@ def items_of(labels: Labels, groups: Groups) -> tuple[list[str], GoldGrades, Int
 
     A group is worth its best document, and others are their own item. A document
     judged non-relevant is no alternative to anything.
-
-    Example:
-        >>> labels = {"q": {"a": 1.0, "b": 2.0, "c": 1.0, "d": 0.0}}
-        >>> names, gold, of_label = items_of(labels, {"q": {"a": "g", "b": "g"}})
-        >>> names, gold.grade.tolist(), of_label.tolist()
-        (['g', 'c', 'd'], [2.0, 1.0, 0.0], [0, 0, 1, 2])
     """
     names: list[str] = []
     grades: list[float] = []
     of_label: list[int] = []
     counts: list[int] = []
     for query, row in labels.items():
-        told = groups.get(query, {})
+        group_of = groups.get(query, {})
         # A group may be called like a document.
         places: dict[tuple[str, bool], int] = {}
         for document, grade in row.items():
-            grouped = grade > 0 and document in told
-            key = (told[document] if grouped else document, grouped)
+            grouped = grade > 0 and document in group_of
+            key = (group_of[document] if grouped else document, grouped)
             place = places.setdefault(key, len(grades))
             if place == len(grades):
                 grades.append(grade)
@@ -191,17 +176,7 @@ def match_labels(
     groups: Groups | None = None,
     subtopics: Topics | None = None,
 ) -> Matches:
-    """Look up labels in a run and lay the rows out as hits.
-
-    Args:
-        run: what was retrieved.
-        labels: what to look up.
-        judged: also lay out rows of judged non-relevant documents.
-        policies: how ties, duplicates and the like are treated.
-        hint: what to do when none of the labels occurs in the run.
-        groups: which labels are alternatives, if any are.
-        subtopics: which subtopics of a query documents serve, if that is known.
-    """
+    """Look up labels in a run and lay the rows out as hits."""
     labels = ColumnLabels.of(labels)
     gold, names = labels.grades, labels.names
     # Where every label is positive there is nothing to leave out.

@@ -84,13 +84,7 @@ _TO_SLOT: Final = np.uint32(32 - _SLOT_BITS)
 
 
 class Source:
-    """A text, its letters, and where each of them stands in it.
-
-    Example:
-        >>> source = Source("R&amp;D <b>5</b> \uff05")
-        >>> source.letters, source.places
-        ('rd5%', [0, 6, 11, 17])
-    """
+    """A text, its letters, and where each of them stands in it."""
 
     def __init__(self, text: str, letters: str | None = None) -> None:
         self.original = text
@@ -129,10 +123,6 @@ class Source:
         """Signs that are no letters, by the letter that follows them, and their kind.
 
         They are comparisons, what words such as `C++` end with, numbers in brackets.
-
-        Example:
-            >>> Source("a \u2264 b[7] in C++").signs
-            {(1, '<'): '<=', (2, '['): '[7]', (5, '+'): '++'}
         """
         if not any(map(self.original.__contains__, _SIGN_CHARACTERS)):
             return {}
@@ -167,12 +157,7 @@ def _letters(text: str) -> str:
 
 
 def numbers_of(text: str) -> list[str]:
-    """The numbers of a text with plain dashes, in one form, with their signs.
-
-    Example:
-        >>> numbers_of("from -5 to 1,500.0")
-        ['-5', '1500.0']
-    """
+    """The numbers of a text with plain dashes, in one form, with their signs."""
     plain = unicodedata.normalize("NFKC", text)
     return [_GROUPED.sub("", n).replace(",", ".") for n in _NUMBERS.findall(plain)]
 
@@ -215,12 +200,7 @@ def _learn(codes: set[int]) -> None:
 
 
 def _spell(char: str) -> str:
-    """A character in letters.
-
-    Example:
-        >>> [_spell(char) for char in "\u00c9\u00df\uff15\uff05,"]
-        ['e', 'ss', '5', '%', '']
-    """
+    """A character in letters."""
     if _HANGUL[0] <= char <= _HANGUL[1]:
         return char
     parts = unicodedata.normalize("NFKD", char).casefold()
@@ -297,13 +277,8 @@ def seeds(
 ) -> list[dict[int, list[tuple[int, int, int]]]]:
     """Where texts share n letters or more with documents, but for a rare accident.
 
-    Returns:
-        For each text by document, from where to where in the text, in its order, and
-        from where on in the document.
-
-    Example:
-        >>> seeds(["a grain of rye", "rye"], ["no grain of rye!"], 6)
-        [{0: [(1, 14, 2)]}, {}]
+    For each text by document, from where to where in the text, in its order, and from
+    where on in the document.
     """
     # What goes on over the end of a text is found nowhere.
     ours, theirs = (

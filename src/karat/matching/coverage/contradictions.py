@@ -192,12 +192,7 @@ def _replaced(ours: str, theirs: str) -> tuple[str, str] | None:
 
 
 def negates(text: str) -> bool:
-    """Whether a text holds a negation, in any of many languages.
-
-    Example:
-        >>> negates("It isn't open."), negates("It is open.")
-        (True, False)
-    """
+    """Whether a text holds a negation, in any of many languages."""
     words = {*_WORD.findall(_plain(text))}
     return bool(words & _NEGATIONS) or bool(_UNSPACED_NEGATIONS.search(text))
 

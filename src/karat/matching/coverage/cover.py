@@ -49,15 +49,11 @@ _FEW = 64
 
 
 class GoldLetters:
-    """The letters of a passage, and how much they weigh.
+    """The letters of a passage, and how much they weigh; runs are judged by it.
 
     A letter of an alphabet weighs 1, and so does a Korean syllable; a Chinese character
-    weighs more, because fewer of them say as much. Runs are judged by their weight.
-
-    Attributes:
-        least: so many letters the shortest run has at least.
-        long: the weight of a run that counts wherever it lies.
-        head: as many of the first letters as make a piece at an edge; tail of the last.
+    weighs more, because fewer of them say as much. `head` and `tail` make a piece at an
+    edge.
     """
 
     def __init__(self, letters: str) -> None:
@@ -101,14 +97,10 @@ class Gap(NamedTuple):
 
 
 class Part(NamedTuple):
-    """What one document covers of a passage.
+    """What one document covers of a passage: what both share, and what lies between.
 
-    Attributes:
-        document: the number of the document.
-        since: the document from which on it counts: that one, or a later one that has
-            the same header, and so tells where the text of this one begins.
-        runs: what both share, in the order of the passage.
-        gaps: what stands between them on both sides.
+    It counts from the document `since` on: itself, or a later one that has the same
+    header, and so tells where the text of this one begins.
     """
 
     document: int

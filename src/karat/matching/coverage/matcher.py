@@ -10,24 +10,21 @@ import numpy as np
 from karat.data.arrays import Floats, Ints
 from karat.data.coverage import Coverage, Evidence, Range
 from karat.data.gold import Gold
-from karat.data.hits import GoldGrades
 from karat.data.matches import Matches
 from karat.data.policies import Policies
-from karat.data.runs import Document, Located, Notice, Run, note_examples
+from karat.data.runs import Document, Notice, Run, note_examples
 from karat.errors import UsageError
 from karat.matching.coverage.measure import (
     Measured,
     Passage,
     QueryTexts,
     Rise,
-    Target,
     measure,
     place_of,
     read_targets,
 )
 from karat.matching.matcher import Matcher
-from karat.matching.texts import TextRankings
-from karat.matching.to_hits import lay_out
+from karat.matching.texts import TextRankings, Wanted
 
 _SLACK = 1e-9
 _UNIT = 1 << 40
@@ -79,11 +76,8 @@ class Span(Matcher):
         del judged  # judged non-relevant items cost no more than the others
         queries = gold.queries
         targets = [read_targets(gold, query) for query in queries]
-        count = np.fromiter(map(len, targets), np.int64, len(targets))
-        grade = np.array([t.grade for row in targets for t in row], np.float64)
-        rankings = TextRankings(self.name, gold, policies)
-        first = (count.cumsum() - count).tolist()
-        coverage = _gather(_read(run, queries, targets, rankings), first)
+        rankings = TextRankings(self.name, gold, policies, queries, targets)
+        coverage = _gather(_read(run, rankings), rankings.first_item)
         enough = coverage.share >= self.tau - _SLACK
         changed = np.setdiff1d(
             coverage.item[enough & ~coverage.sound],
@@ -94,43 +88,33 @@ class Span(Matcher):
             rows = ("item", "item_rank", "share", "sound")
             sound = {name: getattr(coverage, name)[coverage.sound] for name in rows}
             coverage = replace(coverage, **sound)
-        item, rank, worth = self._rows(coverage, grade)
-        rankings.refuse_without_text(run, any_match=len(item) > 0)
-        owner = np.repeat(np.arange(len(queries)), count)
-        notices = rankings.notices()
+        notices: tuple[Notice, ...] = ()
         if len(changed):
+            owner = rankings.grades.query
             what = "covered with a number, sign, negation or name that differs"
             examples = note_examples(Counter(queries[n] for n in owner[changed]))
             several, one = f"gold items are {what}", f"gold item is {what}"
-            notices += (Notice("changed", len(changed), several, examples, one),)
-        query_of = owner[item]
-        order = np.lexsort((item, rank, query_of))
-        located = Located(
-            query=query_of[order],
-            rank=rank[order],
-            grade=worth[order],
-            retrieved=rankings.retrieved,
-            extra=rankings.extra,
-            item=item[order],
+            notices = (Notice("changed", len(changed), several, examples, one),)
+        matches = rankings.matches(
+            run,
+            *self._rows(coverage, rankings.grades.grade),
+            judged=True,
             distinct=self.gain == "share",
             notices=notices,
         )
-        names = [target.name for row in targets for target in row]
-        graded = GoldGrades(count, grade)
-        matched = lay_out(
-            run, queries, located, names, graded, judged=True, policies=policies
-        )
-        return replace(matched, hits=replace(matched.hits, coverage=coverage))
+        return replace(matches, hits=replace(matches.hits, coverage=coverage))
 
     def evidence(
         self, run: Run, gold: Gold, query: str, policies: Policies | None = None
     ) -> list[Evidence]:
         """Which characters of which documents speak for the gold items of a query."""
-        rankings = TextRankings(self.name, gold, policies or Policies())
         targets = [read_targets(gold, query)]
+        rankings = TextRankings(
+            self.name, gold, policies or Policies(), [query], targets
+        )
         return [
             self._evidence(texts, measured, rise)
-            for _, texts in _read(run, [query], targets, rankings)
+            for _, texts in _read(run, rankings)
             for measured in [measure(texts)]
             for rise in measured.rises
         ]
@@ -211,7 +195,7 @@ def _tokens(document: Document, length: int) -> float:
     return length / _BYTES_OF_A_TOKEN
 
 
-def _ranges(target: Target, document: Document) -> Ranges:
+def _ranges(target: Wanted, document: Document) -> Ranges:
     """What a gold span and a document share, from where each begins."""
     ours, theirs = target.places[0], place_of(document)
     if theirs and ours.source == theirs.source:
@@ -239,21 +223,16 @@ def _text_ranges(passages: Sequence[Passage], number: int) -> Ranges:
     return tuple(gold), tuple(text)
 
 
-def _read(
-    run: Run,
-    queries: Sequence[str],
-    targets: Sequence[list[Target]],
-    rankings: TextRankings,
-) -> Iterator[tuple[int, QueryTexts]]:
+def _read(run: Run, rankings: TextRankings) -> Iterator[tuple[int, QueryTexts]]:
     """Each query once, with its place; those not in the run come last, empty."""
-    for place, query, documents, ranks in rankings.read(run, queries):
-        texts = QueryTexts(targets[place], ranks, documents)
+    for place, query, documents, ranks in rankings.read(run):
+        texts = QueryTexts([*rankings.items[place]], ranks, documents)
         if texts.targets and documents and not texts.by_offsets:
             without = sum(document.text is None for document in documents)
-            if any(None in target.texts for target in texts.targets):
+            if any(t.places and "" in t.texts for t in texts.targets):
                 rankings.unplaced[query] = len(documents)
             elif without:
                 rankings.without_text[query] = without
         yield place, texts
     for place in np.flatnonzero(rankings.retrieved < 0).tolist():
-        yield place, QueryTexts(targets[place], [], [])
+        yield place, QueryTexts([*rankings.items[place]], [], [])

@@ -22,7 +22,7 @@ from karat.matching.coverage.cover import (
     first_covered,
 )
 from karat.matching.fuzzy import scorer
-from karat.matching.texts import wanted_items
+from karat.matching.texts import Place, Wanted, wanted_items
 
 _NOTHING: Final[Ints] = np.zeros(0, np.int64)
 # From this share on a passage is looked at for contradictions.
@@ -35,14 +35,6 @@ _COMPARED = 8
 _TRIED = 64
 
 
-class Place(NamedTuple):
-    """A stretch of a source document, by character offsets."""
-
-    source: str
-    start: int
-    end: int
-
-
 def place_of(document: Document) -> Place | None:
     """Where in its source a document lies, if it says so."""
     source = document.source if document.source is not None else document.id
@@ -51,30 +43,18 @@ def place_of(document: Document) -> Place | None:
     return Place(source, document.start, document.end)
 
 
-class Target(NamedTuple):
-    """One gold item: its name, its label, and the texts any of which will do.
-
-    Where gold has offsets there is a place for each of the texts.
-    """
-
-    name: str
-    grade: float
-    texts: tuple[str | None, ...]
-    places: tuple[Place, ...] = ()
-
-
-def read_targets(gold: Gold, query: str) -> list[Target]:
+def read_targets(gold: Gold, query: str) -> list[Wanted]:
     """The gold items of a query: its spans, or else its passages."""
     spans = gold.spans.get(query)
     if not spans:
-        return [Target(*item) for item in wanted_items(gold.passages.get(query, ()))]
-    grouped: dict[object, list[tuple[str, float, str | None, Place]]] = {}
+        return wanted_items(gold.passages.get(query, ()))
+    grouped: dict[object, list[tuple[str, float, str, Place]]] = {}
     for span in spans:
         place = Place(span.document, span.start, span.end)
-        member = (span.group or span.id, span.grade, span.text, place)
+        member = (span.group or span.id, span.grade, span.text or "", place)
         grouped.setdefault(span.group or place, []).append(member)
     return [
-        Target(names[0], max(grades), texts, places)
+        Wanted(names[0], max(grades), texts, places)
         for names, grades, texts, places in (
             tuple(zip(*members, strict=True)) for members in grouped.values()
         )
@@ -84,7 +64,7 @@ def read_targets(gold: Gold, query: str) -> list[Target]:
 class QueryTexts(NamedTuple):
     """The gold items and the documents of one query, with their ranks."""
 
-    targets: list[Target]
+    targets: list[Wanted]
     ranks: list[int]
     documents: list[Document]
 
@@ -97,7 +77,7 @@ class QueryTexts(NamedTuple):
         if all(placed) or not any(placed):
             return all(placed)
         # Some are known: texts are better, where all gold has one, and any document.
-        lacking = any(None in target.texts for target in self.targets)
+        lacking = any("" in target.texts for target in self.targets)
         return lacking or all(document.text is None for document in self.documents)
 
 
@@ -139,13 +119,9 @@ Rise = tuple[int, int, float, bool]
 class Measured(NamedTuple):
     """What the documents of a query cover.
 
-    Attributes:
-        size: characters of the relevant gold.
-        gold: characters of it that each document is the first to cover.
-        length: characters of each document.
-        fresh: characters of each document that none before it has.
-        rises: where gold items are covered further.
-        passages: the gold texts, where texts were compared.
+    Characters of the relevant gold; of each document those of it that it is the first
+    to cover, all, and those that none before it has; where gold items are covered
+    further; and the gold texts, where texts were compared.
     """
 
     size: float
@@ -167,7 +143,7 @@ def measure(texts: QueryTexts) -> Measured:
         length = [place.end - place.start if place else 0 for place in documents]
         fresh = sum_by(since, weight, count + 1)[:count].astype(np.int64).tolist()
     else:
-        golds = [text or "" for target in texts.targets for text in target.texts]
+        golds = [text for target in texts.targets for text in target.texts]
         sources = Source.read([document.text or "" for document in texts.documents])
         passages, fresh = compare(golds, sources)
         length = [len(source.letters) for source in sources]
