@@ -164,13 +164,7 @@ _OURS = frozenset({bool, int, float, str, type(None)})
 
 @dataclass(frozen=True)
 class Spelled:
-    """What a spelling names, a metric or a matcher: its fields are the parameters.
-
-    Attributes:
-        name: the spelling without parameters.
-        choices: for parameters with a fixed set of values, that set.
-        limits: for parameters that are numbers, the interval, as in `(0, 1]`.
-    """
+    """What a spelling names, a metric or a matcher: its fields are the parameters."""
 
     name: ClassVar[str]
     choices: ClassVar[dict[str, tuple[str, ...]]] = {}

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import isfinite
 from typing import ClassVar, TypeAlias
 
@@ -63,7 +63,7 @@ class GainMetric(CutoffMetric):
         if self.k == LETTER:
             return self._ideal(hits)
         key = ("ideal", self.k, self.gain)
-        return hits.gold.keep(key, lambda: self._ideal(hits))
+        return hits.gold.keep(key, partial(self._ideal, hits))
 
     def _graded(self, hits: Hits) -> Hits:
         return hits.with_grades(self._gains) if self.gains else hits

@@ -49,6 +49,9 @@ class Metric(Spelled, ABC):
             isinstance(threshold, bool) or not isinstance(threshold, int | float)
         ):
             raise ParameterError(self.name, "threshold", "a number", threshold)
+        k = getattr(self, LETTER, None)
+        if k not in (None, LETTER) and (type(k) is not int or k < 1):
+            raise ParameterError(self.name, LETTER, "an integer >= 1", k)
 
     @abstractmethod
     def score(self, hits: Hits) -> Floats:
@@ -86,14 +89,6 @@ class CutoffMetric(Metric):
     """
 
     k: Cutoff = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        k = self.k
-        if k is None or k == LETTER:
-            return
-        if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-            raise ParameterError(self.name, LETTER, "an integer >= 1", k)
 
     def within(self, hits: Hits, query: Ints, rank: Ints) -> Bools | slice:
         """Selects the rows that the cutoff lets count."""
