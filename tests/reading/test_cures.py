@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,8 +18,7 @@ IDS = [{"id": "a"}, {"id": "b"}]
 
 def proposed(text: str) -> dict[str, str]:
     """The mapping that a message names as `--map ours=theirs`."""
-    (pair,) = re.findall(r"--map (\w+)=([\w.]+)", text)
-    return dict([pair])
+    return dict(re.findall(r"--map (\w+)=([\w.]+)", text))
 
 
 def cured(run: Any, gold: Any = None, **options: Any) -> dict[str, float]:
@@ -155,3 +155,31 @@ def test_lists_that_hold_no_ids_are_refused(relevant: list[Any]) -> None:
     samples = [{"id": "q1", "retrieved_ids": ["d1"], "relevant": relevant}]
     with pytest.raises(FormatError, match="q1"):
         evaluate(samples)
+
+
+def test_columns_under_foreign_names_are_named_by_their_looks(tmp_path: Path) -> None:
+    run, gold = tmp_path / "run.csv", tmp_path / "gold.csv"
+    run.write_text("anfrage;dokument;wert\nq;b;0.5\nq;a;0.9\n", "utf-8")
+    gold.write_text("anfrage;dokument;note\nq;b;1\n", "utf-8")
+    names: dict[str, str] = {}
+    for read, file in ((read_run, run), (read_gold, gold)):
+        with pytest.raises(FormatError, match="one row per document") as error:
+            read(file)
+        names |= proposed(str(error.value))
+    assert evaluate(run, gold, mapping=names, metrics="rr").means == {"rr": 0.5}
+
+
+@pytest.mark.parametrize("field", ["relevant", "gold_docs", None])
+def test_texts_among_ids_are_told(field: str | None) -> None:
+    mixed = ["d1", "Rye is a grain of the north."]
+    gold = {"q": mixed} if field is None else [{"id": "q", field: mixed}]
+    (notice,) = evaluate({"q": ["d1"]}, gold, metrics="rr").notices
+    assert str(notice).startswith("1 gold text stands beside ids in one list")
+
+
+def test_strings_that_turn_out_to_be_ids_keep_how_long_they_took() -> None:
+    titles = ["How rye is grown", "Bread of the north"]
+    run = [{"id": "q", "retrieved": titles, "latency_ms": 7}]
+    result = evaluate(run, {"q": dict.fromkeys(titles, 1)}, metrics="rr")
+    assert result.latency is not None
+    assert result.latency.milliseconds == {"q": 7.0}

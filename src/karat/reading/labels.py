@@ -59,15 +59,6 @@ class LabelChanges:
         return "; ".join(parts)
 
 
-class _Label(NamedTuple):
-    query: str
-    document: str | None
-    text: str | None
-    grade: float | None
-    signature: str
-    fingerprint: str | None
-
-
 def apply_labels(labels: Any, gold: Any = None) -> LabelChanges:
     """Merge labels into gold, each with who gave it and when.
 
@@ -90,51 +81,55 @@ def apply_labels(labels: Any, gold: Any = None) -> LabelChanges:
         ({'q': {'a': 1.0, 'b': 2.0}}, '1 label added; 0 changed, 0 as before')
     """
     before = None if gold is None else read(gold, "gold").gold
-    if not isinstance(labels, str | os.PathLike):
-        where = Source("labels", "gold")
-        return _merge(_read_labels(labels, where), before or Gold())
-    chosen, where = open_source(labels, Notes(), "gold", None, None)
+    where, path = Source("labels", "gold"), None
+    if isinstance(labels, str | os.PathLike):
+        chosen, where = open_source(labels, Notes(), "gold", None, None)
+        labels, path = chosen.records(where), where.path
     try:
-        records = chosen.records(where)
-        return _merge(_read_labels(records, where), before or Gold())
+        return _merge(_read_labels(labels, where), before or Gold())
     except DataError as error:
-        raise placed(error, path=where.path) from None
+        raise placed(error, path=path) from None
 
 
-def _read_labels(value: Any, where: Source) -> Iterator[_Label]:
+class _Label(NamedTuple):
+    query: str
+    document: str | None
+    text: str | None
+    grade: float | None
+    signature: str
+    fingerprint: str | None
+
+
+def _read_labels(rows: Any, where: Source) -> Iterator[_Label]:
     """The rows that have a grade."""
-    if isinstance(value, Mapping):
-        value = [value]
-    sheet = isinstance(value, Batched) and value.header
+    rows = [rows] if isinstance(rows, Mapping) else rows
+    sheet = isinstance(rows, Batched) and rows.header
     if sheet and (lacking := {"query", "document", "text", "grade"} - {*sheet}):
         raise FormatError(f"has no column {', '.join(sorted(lacking))}")
-    count, rows = 0, 0
-    for line, row in records_of(value, where, ", as a report or a sheet holds"):
-        rows += 1
+    number = graded = 0
+    for line, row in records_of(rows, where, ", as a report or a sheet holds"):
+        number += 1
         try:
-            if not isinstance(row, Mapping) or (not sheet and "query" not in row):
+            if not isinstance(row, Mapping) or "query" not in row:
                 raise FormatError("a label needs a query, a document and a grade")
-            label = _read_label(row, where.notes, sheet=bool(sheet))
+            if row.get("grade") in (None, ""):
+                continue
+            graded += 1
+            yield _read_label(row, where.notes, sheet=bool(sheet))
         except DataError as error:
-            place = f"label {rows}: " if line is None else ""
-            raise placed(
-                FormatError(place + error.problem, hint=error.hint), line=line
-            ) from None
-        if label is not None:
-            count += 1
-            yield label
-    if rows and not count:
+            if line is None:
+                error.problem = f"label {number}: {error.problem}"
+            raise placed(error, line=line) from None
+    if number and not graded:
         raise FormatError("has no row with a grade yet")
 
 
-def _read_label(row: Mapping[str, Any], notes: Notes, *, sheet: bool) -> _Label | None:
-    if row.get("grade") in (None, ""):
-        return None
+def _read_label(row: Mapping[str, Any], notes: Notes, *, sheet: bool) -> _Label:
     if sheet:
         # What would be a formula in a spreadsheet was written behind a quote.
         row = {n: c[1:] if _QUOTED.match(c or "") else c for n, c in row.items()}
-    query, document, text = (row.get(name) for name in ("query", "document", "text"))
-    grade, who, when = (row.get(name) for name in ("grade", "who", "when"))
+    names = ("query", "document", "text", "grade", "who", "when")
+    query, document, text, grade, who, when = map(row.get, names)
     if query is None or (document is None and text is None):
         raise FormatError("a label needs a query, a document or a text, and a grade")
     number = None if grade == UNDECIDED else read_number(grade, "grade")
@@ -142,13 +137,12 @@ def _read_label(row: Mapping[str, Any], notes: Notes, *, sheet: bool) -> _Label 
         raise FormatError(f"grade must be smaller than {_LARGEST:,}, got {grade}")
     # In one word, as qrels can hold it.
     name = "_".join(str(who or ("sheet" if sheet else "")).split()) or "unnamed"
-    day = f"@{str(when)[:10]}" if when else ""
     return _Label(
         read_id(query, "query", notes),
         None if document is None else read_id(document, "document", notes),
         None if text is None else str(text),
         number,
-        f"{PEOPLE}{name}{day}",
+        f"{PEOPLE}{name}" + (f"@{str(when)[:10]}" if when else ""),
         row.get("gold_fingerprint"),
     )
 
@@ -158,8 +152,8 @@ def _merge(labels: Iterator[_Label], gold: Gold) -> LabelChanges:
         query: {name: float(grade) for name, grade in row.items()}
         for query, row in gold.documents.items()
     }
-    sources = {query: dict(row) for query, row in gold.sources.items()}
-    passages = {query: [*row] for query, row in gold.passages.items()}
+    sources = {q: dict(row) for q, row in gold.sources.items()}
+    passages = {q: [*row] for q, row in gold.passages.items()}
     by_text = bool(gold.kinds()) and "documents" not in gold.kinds()
     queries = set(gold.queries)
     added = same = undecided = 0
@@ -176,21 +170,19 @@ def _merge(labels: Iterator[_Label], gold: Gold) -> LabelChanges:
         if grade is None:
             undecided += 1
             continue
-        if by_text or item is None:
-            if text is None:
-                raise FormatError(
-                    f"the label of {item!r} has no text, and {gold.name} holds "
-                    "passages",
-                    query=query,
-                    hint="a report made with --no-text labels ids only",
-                )
+        if item is not None and not by_text:
+            old = documents.setdefault(query, {}).get(item)
+            if old != grade:
+                documents[query][item] = grade
+                sources.setdefault(query, {})[item] = who
+        elif text is not None:
             old = _label_text(passages.setdefault(query, []), text, grade, who)
         else:
-            grades = documents.setdefault(query, {})
-            old = grades.get(item)
-            if old != grade:
-                grades[item] = grade
-                sources.setdefault(query, {})[item] = who
+            raise FormatError(
+                f"the label of {item!r} has no text, and {gold.name} holds passages",
+                query=query,
+                hint="a report made with --no-text labels ids only",
+            )
         added += old is None
         same += old == grade
         if old is not None and old != grade:

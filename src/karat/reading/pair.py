@@ -12,7 +12,13 @@ from karat.data.policies import Policies
 from karat.data.queries import Dataset, Query
 from karat.data.runs import Notice, Run
 from karat.data.tables import counted
-from karat.errors import DataError, FormatError, MismatchError, UsageError
+from karat.errors import (
+    DataError,
+    FormatError,
+    KaratError,
+    MismatchError,
+    UsageError,
+)
 from karat.reading.files import STDIN
 from karat.reading.meaning.aliases import generated
 from karat.reading.meaning.ambiguity import reorder, settle
@@ -56,21 +62,10 @@ def pair(
     corpus: Any = None,
     kind: str | None = None,
 ) -> Pair:
-    """Read a run and its gold.
+    """Read a run and its gold, or samples that hold both.
 
-    Args:
-        run: what was retrieved, as `read_run` takes it; samples if there is no gold.
-        gold: what should have been, as `read_gold` takes it.
-        mapping: our field name -> theirs, of run and gold alike.
-        queries: texts and tags of the queries, where they come apart.
-        order: which scores come first, where that is not as usual.
-        corpus: texts of the documents by id, for runs and gold of ids.
-        kind: the kind of gold that the caller's matcher reads, `documents` or
-            `passages`; it decides whether strings are ids or texts.
-
-    Raises:
-        DataError: an input that cannot be read, or that lacks what it should hold.
-        UsageError: there is no gold.
+    `kind` is what the caller's matcher reads, `documents` or `passages`; it decides
+    whether strings are ids or texts.
     """
     asked = {} if queries is None else read_queries(queries)
     if gold is None:
@@ -80,23 +75,14 @@ def pair(
         truth = read(gold, "gold", mapping=mapping, shared=True)
         retrieved = read(run, "run", mapping=mapping, shared=truth)
         notices = (*retrieved.notices, *truth.notices)
-        retrieved = _under_ids(retrieved, truth, asked)
+        if truth.queries or asked:
+            retrieved = _under_ids(retrieved, truth, asked)
     retrieved, truth = settle(retrieved, truth, kind)
     ranked, wanted = retrieved.run, truth.gold
-    if ranked is None:
-        raise DataError(
-            "the input holds nothing retrieved",
-            hint="a sample needs a field such as retrieved; --map retrieved=THEIRS, or "
-            "mapping={'retrieved': ...}, names another one",
-        )
-    if wanted is None:
-        raise UsageError(
-            "no gold: pass gold=..., or samples that carry their own relevant ids, "
-            "passages or answers"
-        )
-    if gold is not None and retrieved.notices and truth.notices:
+    if ranked is None or wanted is None:
+        raise _lacking(ranked)
+    if retrieved.notices and truth.notices:
         _check_places(ranked, retrieved.notices, wanted, truth.notices)
-    retrieval = ranked.retrieval
     if order is not None:
         ranked, notices = _ordered(ranked, order, notices)
     if corpus is not None:
@@ -105,15 +91,43 @@ def pair(
         notices = (*notices, *unknown_documents(wanted, texts))
         by_text = kind == "passages" or "ids" not in ranked.kinds()
         wanted = with_gold_texts(wanted, texts, documents=by_text)
-    if ranked is not retrieved.run:
-        ranked.retrieval = retrieval
     facts = truth.queries or retrieved.queries
-    if not facts and retrieval.texts:
-        facts = {q: Query(q, text) for q, text in retrieval.texts.items()}
+    if not facts and ranked.retrieval.texts:
+        facts = {q: Query(q, text) for q, text in ranked.retrieval.texts.items()}
     if asked:
         facts = {**facts, **asked}
         notices = (*notices, *_unknown_queries(asked, wanted))
-    return Pair(ranked, wanted, facts, notices, _renamed(retrieved, truth))
+    fields: dict[str, dict[str, str]] = {}
+    if retrieved.mapping or truth.mapping:
+        fields = _renamed(retrieved, truth, apart=gold is not None)
+    return Pair(ranked, wanted, facts, notices, fields)
+
+
+def _lacking(run: Run | None) -> KaratError:
+    """What is missing for an evaluation: the run, or else the gold."""
+    if run is not None:
+        return UsageError(
+            "no gold: pass gold=..., or samples that carry their own relevant ids, "
+            "passages or answers"
+        )
+    return DataError(
+        "the input holds nothing retrieved",
+        hint="a sample needs a field such as retrieved; --map retrieved=THEIRS, or "
+        "mapping={'retrieved': ...}, names another one",
+    )
+
+
+def _renamed(run: Dataset, gold: Dataset, *, apart: bool) -> dict[str, dict[str, str]]:
+    """The fields of run and gold that were read under other names than ours."""
+    sides = {"fields": gold.mapping}
+    if apart:
+        sides["fields"] = mapping_of("run", run.mapping)
+        sides["gold_fields"] = mapping_of("gold", gold.mapping)
+    fields = {}
+    for name, mapping in sides.items():
+        if others := {o: t for o, t in mapping.items() if o != t}:
+            fields[name] = others
+    return fields
 
 
 def samples(
@@ -161,8 +175,6 @@ def _under_ids(
     retrieved: Dataset, truth: Dataset, asked: Mapping[str, Query]
 ) -> Dataset:
     """A run whose queries are their texts, as in traces, under the ids of gold."""
-    if not truth.queries and not asked:
-        return retrieved
     rankings = getattr(retrieved.run, "by_query", {})
     ids = {fact.text: name for name, fact in {**truth.queries, **asked}.items()}
     wanted = () if truth.gold is None else truth.gold.queries
@@ -210,18 +222,3 @@ def _check_places(
             f"has {counted(retrieved, 'query')} and the gold {wanted}",
             hint="an empty list stands for a query without documents",
         )
-
-
-def _renamed(run: Dataset, gold: Dataset) -> dict[str, dict[str, str]]:
-    """The fields of run and gold that were read under other names than ours."""
-    if not (run.mapping or gold.mapping):
-        return {}
-    mappings = {"fields": dict(run.mapping)}
-    if gold is not run:
-        mappings["fields"] = mapping_of("run", run.mapping)
-        mappings["gold_fields"] = mapping_of("gold", gold.mapping)
-    others = {
-        name: {ours: theirs for ours, theirs in mapping.items() if ours != theirs}
-        for name, mapping in mappings.items()
-    }
-    return {name: mapping for name, mapping in others.items() if mapping}

@@ -1,9 +1,10 @@
 """Read runs, gold, samples and corpora from files and from Python objects."""
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, TypeVar, overload
+from typing import Any, overload
 
 from karat.data.gold import Gold
 from karat.data.memory_runs import DocumentRun
@@ -16,9 +17,7 @@ from karat.reading.format import open_source
 from karat.reading.meaning.corpus import bare_id, gather_texts
 from karat.reading.meaning.mapping import mapping_of, shared_names
 from karat.reading.meaning.shapes import (
-    CHROMA,
     FRAMES,
-    chroma_rankings,
     interpret,
     interpret_by,
     is_frame,
@@ -28,8 +27,6 @@ from karat.reading.meaning.shapes import (
 )
 from karat.reading.meaning.values import as_records, looks_like_text
 from karat.reading.source import Notes, Role, Source, placed
-
-T = TypeVar("T")
 
 
 @overload
@@ -72,10 +69,11 @@ def read_run(
         >>> run.queries()
         ['q1']
     """
-    if by is None:
-        parts = {"": read(source, "run", mapping=mapping, format=format)}
-    else:
-        parts = read_by(source, by, "run", mapping=mapping, format=format)
+    parts = (
+        {"": read(source, "run", mapping=mapping, format=format)}
+        if by is None
+        else read_by(source, by, "run", mapping=mapping, format=format)
+    )
     runs = {name: part.run for name, part in parts.items() if part.run is not None}
     if len(runs) < len(parts):
         raise DataError("the input holds nothing retrieved")
@@ -165,23 +163,15 @@ def read_corpus(
     """
     told = dict(mapping or {})
     if isinstance(source, str | os.PathLike):
-        found, where = open_source(source, Notes(), "corpus", told, format)
+        chosen, where = open_source(source, Notes(), "corpus", told, format)
         where = replace(where, ids=ids)
-        return _guarded(lambda: gather_texts(found.records(where), where, ids), where)
-    where = Source("corpus", "corpus", told)
-    value = FRAMES["records"](source) if is_frame(source) else with_lists(source)
-    return gather_texts(value, where, ids)
+        with _reading(where):
+            return gather_texts(chosen.records(where), where, ids)
+    return gather_texts(_listed(source), Source("corpus", "corpus", told), ids)
 
 
 def read_queries(source: Any) -> Mapping[str, Query]:
-    """What is known of queries: texts by id or in a list, records, or a file.
-
-    Example:
-        >>> read_queries({"q1": "When do shops open?"})["q1"].text
-        'When do shops open?'
-        >>> [*read_queries(["When do shops open?", "And on Sundays?"])]
-        ['0', '1']
-    """
+    """What is known of queries: texts by id or in a list, records, or a file."""
     if isinstance(source, Mapping):
         return {
             str(name): fact
@@ -217,13 +207,7 @@ def texts_for(run: Run, gold: Gold, corpus: Any) -> Mapping[str, str]:
 
 
 def with_texts(run: Run, corpus: Any) -> DocumentRun:
-    """The run with the texts of its documents, where it has only their ids.
-
-    Example:
-        >>> run = with_texts(read_run({"q": ["d1"]}), {"d1": "Rye is a grain."})
-        >>> [d.text for _, ranking in run.rankings(Policies()) for d in ranking]
-        ['Rye is a grain.']
-    """
+    """The run with the texts of its documents, where it has only their ids."""
     rankings = dict(run.rankings(Policies()))
     corpus = texts_for(run, Gold(), corpus)
     # Where the corpus has any of the strings that were retrieved, they are ids.
@@ -239,10 +223,10 @@ def with_texts(run: Run, corpus: Any) -> DocumentRun:
             return replace(d, id=None, text=d.id)
         return replace(d, id=name, text=corpus.get(name))
 
-    return DocumentRun(
-        {query: [*map(with_text, documents)] for query, documents in rankings.items()},
-        run.name,
-    )
+    found = {query: [*map(with_text, ranking)] for query, ranking in rankings.items()}
+    again = DocumentRun(found, run.name)
+    again.retrieval = run.retrieval
+    return again
 
 
 def read(
@@ -256,28 +240,19 @@ def read(
 ) -> Dataset:
     """What an input holds: a run, gold, or samples with both.
 
-    Gzip, bzip2 and zstd are unpacked on the way.
-
-    Args:
-        source: a path, `-` for standard input, `ir_datasets:ID`, or any object.
-        role: what it is taken for where its content could be either.
-        mapping: our field name -> theirs, where the inference should not decide.
-        format: the name of a file's format, where its extension should not decide.
-        shared: whether the mapping is about another input, too; or that input.
-        notes: where problems and notices of a file go, if the caller wants them.
+    `shared` says whether the mapping is about another input, too; or is that input.
     """
     if isinstance(source, Dataset):
         return source
     told = mapping_of(role, mapping) if mapping else {}
     optional = shared_names(told, shared) if told and shared else frozenset[str]()
-    if isinstance(source, str | os.PathLike):
-        found, where = open_source(
-            source, notes or Notes(), role, told, format, optional
-        )
-        loaded = _guarded(lambda: found.read(where), where)
-        _refuse_names(loaded, where)
-        return loaded
-    return _read_object(source, role or "samples", told, optional)
+    if not isinstance(source, str | os.PathLike):
+        where = Source(role or "samples", role or "samples", told, optional=optional)
+        return _read_object(source, where)
+    chosen, where = open_source(source, notes or Notes(), role, told, format, optional)
+    with _reading(where):
+        loaded = chosen.read(where)
+    return _with_all_names(loaded, where) if where.mapping else loaded
 
 
 def read_by(
@@ -289,21 +264,13 @@ def read_by(
     format: str | None = None,
     shared: Dataset | bool = False,
 ) -> dict[str, Dataset]:
-    """A table or list of records split by a column, such as the system's name.
-
-    Args:
-        source: a path, `-` for standard input, or a table or list of records.
-        column: the input's name of the column.
-        role: what each part is taken for where its content could be either.
-        mapping: as `read` takes it.
-        format: the same.
-        shared: the same.
-    """
+    """A table or list of records split by a column, such as the system's name."""
     told = mapping_of(role, mapping or {})
     optional = shared_names(told, shared) if shared else frozenset[str]()
     if isinstance(source, str | os.PathLike):
-        found, where = open_source(source, Notes(), role, told, format, optional)
-        parts = _guarded(lambda: found.read_by(where, column), where)
+        chosen, where = open_source(source, Notes(), role, told, format, optional)
+        with _reading(where):
+            parts = chosen.read_by(where, column)
         for value, part in parts.items():
             if part.run is not None:
                 # What goes wrong with one of the systems says with which.
@@ -312,33 +279,36 @@ def read_by(
     if hasattr(source, "mapInArrow"):
         split: dict[str, Dataset] = FRAMES["split"](source, column, role, told)
         return split
-    value = FRAMES["records"](source) if is_frame(source) else with_lists(source)
-    return interpret_by(value, column, Source(role or "", role, told), "objects")
+    where = Source(role or "", role, told)
+    return interpret_by(_listed(source), column, where, "objects")
 
 
-def _read_object(
-    source: Any, role: Role, mapping: Mapping[str, str], optional: frozenset[str]
-) -> Dataset:
-    if not isinstance(source, dict | list):
-        if isinstance(source, Gold):
-            return Dataset(gold=source, notices=source.notices)
-        if isinstance(source, Run):
-            return Dataset(run=source, notices=source.retrieval.notices)
-        if is_frame(source):
-            frame: Dataset = FRAMES["load"](
-                source, role=role, mapping=mapping, name=role, optional=optional
-            )
-            return frame
-        source = source if isinstance(source, tuple) else with_lists(source)
-    elif role == "run" and isinstance(source, dict) and source.keys() <= CHROMA.keys():
-        source = chroma_rankings(source) or source
-    plain = {"run": plain_run, "gold": plain_gold}.get(role)
-    found = None if plain is None else plain(source)
-    if found is not None and not mapping:
-        return found
-    where = Source(role, role, mapping, optional=optional)
-    if found is None:
-        if not isinstance(source, Mapping | Sequence) or isinstance(source, bytes):
+def _listed(source: Any) -> Any:
+    """Python objects as lists, mappings or records of a frame."""
+    return FRAMES["records"](source) if is_frame(source) else with_lists(source)
+
+
+def _read_object(source: Any, where: Source) -> Dataset:
+    role, loaded = where.role, None
+    if isinstance(source, dict | list | tuple):
+        plain = {"run": plain_run, "gold": plain_gold}.get(role or "")
+        loaded = plain and plain(source)
+    elif isinstance(source, Gold):
+        return Dataset(gold=source, notices=source.notices)
+    elif isinstance(source, Run):
+        return Dataset(run=source, notices=source.retrieval.notices)
+    elif is_frame(source):
+        frame: Dataset = FRAMES["load"](
+            source,
+            role=role,
+            mapping=where.mapping,
+            name=where.path,
+            optional=where.optional,
+        )
+        return frame
+    if loaded is None:
+        listed = with_lists(source)
+        if not isinstance(listed, Mapping | Sequence) or isinstance(listed, bytes):
             asks = "; ask a retriever with evaluate(retriever=..., queries=...)"
             raise DataError(
                 f"cannot read {role} from {type(source).__name__}",
@@ -346,24 +316,27 @@ def _read_object(
                 + (asks if role != "gold" else ""),
             )
         with gc_paused():
-            found = interpret(with_lists(source), where, "objects")
-    _refuse_names(found, where)
-    return found
+            loaded = interpret(listed, where, "objects")
+    return _with_all_names(loaded, where) if where.mapping else loaded
 
 
-def _refuse_names(loaded: Dataset, where: Source) -> None:
+def _with_all_names(loaded: Dataset, where: Source) -> Dataset:
     """Refuse names for an input that has no fields, such as a TREC file."""
-    lost = [t for o, t in where.mapping.items() if o not in where.optional]
-    if lost and not loaded.mapping and not where.notes.problems:
-        problem = f"there is no field {lost[0]!r}; it has no fields with names"
-        raise where.lacks(lost[0], problem)
+    if loaded.mapping or where.notes.problems:
+        return loaded
+    for ours, theirs in where.mapping.items():
+        if ours not in where.optional:
+            problem = f"there is no field {theirs!r}; it has no fields with names"
+            raise where.lacks(theirs, problem)
+    return loaded
 
 
-def _guarded(read: Callable[[], T], where: Source) -> T:
+@contextmanager
+def _reading(where: Source) -> Iterator[None]:
     """Whatever goes wrong while reading names the file."""
     try:
         with gc_paused():
-            return read()
+            yield
     except DataError as error:
         if error.path is not None:
             raise

@@ -77,10 +77,11 @@ class Notes:
 
     def notices(self) -> tuple[Notice, ...]:
         """All notices so far, each kind once with its count."""
-        return tuple(
-            Notice(kind, self._counts[kind, text], text, tuple(examples), one)
-            for (kind, text), (one, examples) in self._notices.items()
-        )
+        found = []
+        for (kind, text), (one, examples) in self._notices.items():
+            count = self._counts[kind, text]
+            found.append(Notice(kind, count, text, tuple(examples), one))
+        return tuple(found)
 
 
 def placed(
@@ -143,6 +144,8 @@ class Source:
         A field that may be another input's is left to the inference where it is not
         there.
         """
+        if not self.optional:
+            return dict(self.mapping)
         there = {*names}
         return {
             ours: theirs

@@ -24,7 +24,7 @@ from karat.llm import Results, Settings, Stage, run_jobs, run_sync
 from karat.llm.callables import CallQueue, ErrorGuard, is_async, place_of
 from karat.reading.files import gc_paused
 from karat.reading.meaning.ambiguity import note_ascending
-from karat.reading.meaning.records import Gathered
+from karat.reading.meaning.documents import read_ranking, run_of
 from karat.reading.readers import read_queries
 from karat.reading.source import Notes
 from karat.retrieving.answers import check_mapping, documents_from
@@ -279,13 +279,13 @@ def _to_run(
             f"{first!r}: {failures[first]}"
         )
     notes = Notes()
-    gathered = Gathered(notes)
+    rankings = {}
     with gc_paused():
         for query, facts in answers.items():
             documents = documents_from(facts["documents"])
-            gathered.add_ranking(query, {"retrieved": documents})
+            rankings[query] = read_ranking(query, {"retrieved": documents}, notes)
             _note(query, facts["returned"], documents, client.k, notes)
-        run = gathered.finish(client.model, [*queries]).run
+        run, _ = run_of(rankings, client.model, notes)
     assert run is not None  # noqa: S101
     if all("rising" in facts for facts in answers.values()):
         counts = (range(facts["returned"]) for facts in answers.values())

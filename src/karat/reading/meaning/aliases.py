@@ -184,16 +184,6 @@ _KNOWN: Final[Mapping[str, tuple[str, int]]] = {
 _FIELDS: Final = frozenset((*_KNOWN, *_UNLESS))
 
 
-def names_fields(names: Iterable[object]) -> bool:
-    """Whether any of the names could be one that a field has.
-
-    Example:
-        >>> names_fields(["q1", "q2"]), names_fields(["q1", "Doc ID"])
-        (False, True)
-    """
-    return not _FIELDS.isdisjoint(map(_plain, map(str, names)))
-
-
 def ask(value: object, names: Iterable[str]) -> Any:
     """The first of these keys or attributes that is there and not None."""
     get = value.get if isinstance(value, Mapping) else partial(getattr, value)
@@ -205,12 +195,7 @@ def ask(value: object, names: Iterable[str]) -> Any:
 
 
 def respell(value: Any) -> Any:
-    """A document or gold item with its fields spelled as `ask` asks for them.
-
-    Example:
-        >>> ask(respell({"docId": "d7", "score": 0.5}), IDS)
-        'd7'
-    """
+    """A document or gold item with its fields spelled as `ask` asks for them."""
     if not isinstance(value, Mapping) or len(value) > _MOST_KEYS:
         return value
     other = _other_spellings(tuple(value))
@@ -224,12 +209,7 @@ def _other_spellings(keys: tuple[Any, ...]) -> tuple[tuple[Any, str], ...]:
 
 
 def known_as(name: str) -> str | None:
-    """Our name for a field of theirs, looking at nothing but the name.
-
-    Example:
-        >>> known_as("actualOutput"), known_as("Corpus-ID"), known_as("colour")
-        ('output', 'document', None)
-    """
+    """Our name for a field of theirs, looking at nothing but the name."""
     if _plain(name) in _UNLESS:
         return _UNLESS[_plain(name)][0]
     return _KNOWN[_plain(name)][0] if _plain(name) in _KNOWN else None
@@ -240,31 +220,36 @@ def infer(
     role: str | None = None,
     mapping: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """Which of their fields is which of ours.
-
-    Example:
-        >>> infer(["question", "contexts", "gold_ids", "colour"])
-        {'query': 'question', 'retrieved_texts': 'contexts', 'relevant': 'gold_ids'}
-    """
-    told = dict(mapping or {})
-    check_names(told)
-    taken = {*told.values()} | {theirs.partition(".")[0] for theirs in told.values()}
+    """Which of their fields is which of ours."""
     # A mapping by query may have any number of names; a record has not.
-    free = [name for name in islice(names, _MOST_FIELDS) if name not in taken]
-    found: dict[str, tuple[int, str]] = {
-        ours: (-1, name) for ours, name in told.items()
-    }
+    some = filter(may_be_field, islice(names, _MOST_FIELDS))
+    return dict(_infer(tuple(some), role, tuple(mapping.items()) if mapping else ()))
+
+
+@lru_cache(maxsize=4096)
+def may_be_field(name: str) -> bool:
+    """Whether any field has this name."""
+    return _plain(name) in _FIELDS
+
+
+@lru_cache(maxsize=256)
+def _infer(
+    names: tuple[str, ...], role: str | None, mapping: tuple[tuple[str, str], ...]
+) -> dict[str, str]:
+    fields = dict(mapping)
+    check_names(fields)
+    told = frozenset(fields)
+    taken = {*fields.values()} | {t.partition(".")[0] for t in fields.values()}
+    free = [name for name in names if name not in taken]
+    best: dict[str, tuple[int, str]] = {}
     for name in free:
-        known = _KNOWN.get(_plain(name))
-        if known is None:
-            continue
-        ours, order = known
-        if ours not in found or order < found[ours][0]:
-            found[ours] = (order, name)
-    fields = {ours: name for ours, (_, name) in found.items()}
+        ours, order = _KNOWN.get(_plain(name), ("", 0))
+        if ours and ours not in told and (ours not in best or order < best[ours][0]):
+            best[ours] = (order, name)
+    fields |= {ours: name for ours, (_, name) in best.items()}
     for group in (RETRIEVED, LABELLED):
-        if group & told.keys():
-            for ours in group & fields.keys() - told.keys():
+        if group & told:
+            for ours in group & fields.keys() - told:
                 del fields[ours]
     _settle_by_company(fields, free)
     _settle_by_role(fields, role, told)
@@ -280,7 +265,7 @@ def check_names(mapping: Mapping[str, str]) -> None:
     for ours, theirs in mapping.items():
         if ours not in FIELDS:
             if theirs in FIELDS:
-                right = told(theirs, ours)
+                right = how_to_map({theirs: ours})
                 raise UsageError(f"a mapping names our field, then theirs: {right}")
             raise UnknownNameError("field", ours, FIELDS)
 
@@ -288,6 +273,12 @@ def check_names(mapping: Mapping[str, str]) -> None:
 def is_row(fields: Mapping[str, str]) -> bool:
     """Whether records with these fields are rows of one document each."""
     return "document" in fields and not (RETRIEVED | GOLD) & fields.keys()
+
+
+def is_record(fields: Mapping[str, str]) -> bool:
+    """Whether these are fields of a record, rather than ids that look like some."""
+    content = RETRIEVED | GOLD | {"document"}
+    return len(fields) > 1 and not content.isdisjoint(fields)
 
 
 def closest(missing: Iterable[str], names: Iterable[str]) -> str:
@@ -298,18 +289,13 @@ def closest(missing: Iterable[str], names: Iterable[str]) -> str:
     aliases = {_plain(a): f for f in ours for a in ALIASES.get(f, f).split()}
     for name in names:
         for alias in get_close_matches(_plain(name), aliases, n=1, cutoff=0.8):
-            return f"is it {name!r}? then {told(aliases[alias], name)}"
-    return f"name it with {told(ours[0], 'THEIRS')}"
+            return f"is it {name!r}? then {how_to_map({aliases[alias]: name})}"
+    return f"name it with {how_to_map({ours[0]: 'THEIRS'})}"
 
 
 @lru_cache(64)
 def is_misspelt(ours: str, name: str) -> bool:
-    """Whether a name may be a misspelt one of a field of ours.
-
-    Example:
-        >>> is_misspelt("grade", "relevence"), is_misspelt("grade", "year")
-        (True, False)
-    """
+    """Whether a name may be a misspelt one of a field of ours."""
     return repr(name) in closest([ours], [name])
 
 
@@ -317,13 +303,14 @@ def generated(theirs: str) -> str:
     """A hint for whoever has a generated answer, but no gold."""
     return (
         f"{theirs!r} is read as what the system generated; is it the gold answer? then "
-        + told("answers", theirs)
+        + how_to_map({"answers": theirs})
     )
 
 
-def told(ours: str, theirs: str) -> str:
-    """How to tell karat, on the command line and in Python."""
-    return f"--map {ours}={theirs} (mapping={{{ours!r}: {theirs!r}}} in Python)"
+def how_to_map(names: Mapping[str, str]) -> str:
+    """How to name fields, on the command line and in Python."""
+    options = " ".join(f"--map {ours}={theirs}" for ours, theirs in names.items())
+    return f"{options} (mapping={dict(names)} in Python)"
 
 
 def _settle_by_company(fields: dict[str, str], free: list[str]) -> None:
@@ -336,7 +323,7 @@ def _settle_by_company(fields: dict[str, str], free: list[str]) -> None:
 
 
 def _settle_by_role(
-    fields: dict[str, str], role: str | None, told: Mapping[str, str]
+    fields: dict[str, str], role: str | None, told: frozenset[str]
 ) -> None:
     for (when, ours), (other, names) in _NEUTRAL.items():
         sought = GOLD if when == "gold" else RETRIEVED

@@ -16,11 +16,11 @@ first. What may have been meant otherwise is said, with the switch that does it.
 
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice, pairwise
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
-from karat.data.gold import Gold, Item
+from karat.data.gold import Item
 from karat.data.memory_runs import DocumentRun, RankedRun, ScoredRun
 from karat.data.policies import Policies
 from karat.data.queries import Dataset
@@ -32,8 +32,7 @@ from karat.reading.source import Notes
 _ENOUGH = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class Strings:
+class Strings(NamedTuple):
     """Gold in a field whose strings may be ids or texts.
 
     Attributes:
@@ -53,48 +52,40 @@ class Undecided(Dataset):
 
     Attributes:
         bare: whether the run is of such strings.
-        strings: the gold without its own such strings, and these.
+        strings: such strings of the gold.
+        rest: the gold without them, and the fields that it is from.
     """
 
     bare: bool = False
-    strings: tuple[Gold, Sequence[Strings]] | None = None
+    strings: Sequence[Strings] = ()
+    rest: Dataset = field(default_factory=Dataset)
 
     def copy(self) -> Self:
         """The same gold, which no change to the caller's own can reach."""
-        return replace(super().copy(), strings=deepcopy(self.strings))
+        strings, rest = deepcopy(self.strings), self.rest.copy()
+        return replace(super().copy(), strings=strings, rest=rest)
 
-
-def are_prose(rows: Iterable[Iterable[Any]]) -> bool:
-    """Whether strings look like texts, as far as the first thousand tell."""
-    some = [*islice(chain.from_iterable(rows), _ENOUGH)]
-    if {*map(type, some)} != {str}:
-        some = [value for value in some if isinstance(value, str)]
-    return looks_like_text(some)
-
-
-def decided(
-    gold: Gold, strings: Sequence[Strings], *, texts: bool | None = None
-) -> tuple[Gold, dict[str, str]]:
-    """The gold with strings added as ids or texts, and the fields they are from."""
-    kinds: dict[str, dict[str, Any]] = {
-        kind: dict(getattr(gold, kind)) for kind in ("documents", "passages", "answers")
-    }
-    found: dict[str, str] = {}
-    for some in strings:
-        as_texts = are_prose(some.by_query.values()) if texts is None else texts
-        kind = some.kind if as_texts else "documents"
-        for query, values in some.by_query.items():
-            if as_texts:
-                items = kinds[kind].get(query, ()) + _items(kind, values)
-                kinds[kind][query] = items
-            else:
-                labels = dict.fromkeys(values, 1.0)
-                kinds[kind][query] = {**kinds[kind].get(query, {}), **labels}
-        if some.theirs:
-            found.setdefault("relevant" if kind == "documents" else kind, some.theirs)
-    documents, passages, answers = kinds.values()
-    gold = replace(gold, documents=documents, passages=passages, answers=answers)
-    return gold, found
+    def decided(self, *, texts: bool | None = None) -> Self:
+        """The same with strings of the gold as ids or texts; by their looks if None."""
+        if not self.strings or self.rest.gold is None:
+            return self
+        gold: dict[str, Any] = {
+            kind: dict(getattr(self.rest.gold, kind))
+            for kind in ("documents", "passages", "answers")
+        }
+        names: dict[str, str] = {}
+        for kind, theirs, by_query in self.strings:
+            as_texts = are_prose(by_query.values()) if texts is None else texts
+            rows = gold[kind if as_texts else "documents"]
+            for query, values in by_query.items():
+                if as_texts:
+                    rows[query] = rows.get(query, ()) + _items(kind, values)
+                else:
+                    rows[query] = rows.get(query, {}) | dict.fromkeys(values, 1.0)
+            if theirs:
+                names.setdefault(kind if as_texts else "relevant", theirs)
+        mapping = {**self.rest.mapping, **names, **self.rest.mapping}
+        return replace(self, gold=replace(self.rest.gold, **gold), mapping=mapping)
 
 
 def _items(kind: str, values: Sequence[str]) -> tuple[Item, ...]:
@@ -105,70 +96,46 @@ def _items(kind: str, values: Sequence[str]) -> tuple[Item, ...]:
     )
 
 
+def are_prose(rows: Iterable[Iterable[Any]]) -> bool:
+    """Whether strings look like texts, as far as the first thousand tell."""
+    some = [*islice(chain.from_iterable(rows), _ENOUGH)]
+    if {*map(type, some)} != {str}:
+        some = [value for value in some if isinstance(value, str)]
+    return looks_like_text(some)
+
+
 def settle(
     run: Dataset, gold: Dataset, kind: str | None = None
 ) -> tuple[Dataset, Dataset]:
-    """Run and gold, with strings in either read as the other one has it.
-
-    Example:
-        >>> texts = Dataset(DocumentRun({"q": [Document(text="Rye is a grain.")]}))
-        >>> words = Strings("passages", "", {"q": ["Rye"]})
-        >>> gold = Undecided(gold=Gold({"q": {"Rye": 1}}), strings=(Gold(), [words]))
-        >>> settle(texts, gold)[1].gold.kinds()
-        ('passages',)
-    """
-    if run is gold:
-        first, second = settle(replace(run), gold, kind)
-        whole = replace(second, run=first.run)
-        return whole, whole
+    """Run and gold, with strings in either read as the other one has it."""
     wanted = {"documents": False, "passages": True}.get(kind or "")
     bare = isinstance(run, Undecided) and run.bare
     if isinstance(gold, Undecided) and gold.strings and run.run is not None:
-        rest, strings = gold.strings
         texts = wanted
         if texts is None and not bare and len(kinds := run.run.kinds()) == 1:
             texts = "texts" in kinds
         if texts is not None:
-            labels, _ = decided(rest, strings, texts=texts)
-            mapping = _renamed(gold.mapping, strings, texts=texts)
-            gold = replace(gold, gold=labels, mapping=mapping)
+            gold = gold.decided(texts=texts)
     if bare and run.run is not None and gold.gold is not None:
         ids = any(gold.gold.documents.values())
         texts = not ids if wanted is None else wanted
-        run = replace(run, run=_as_texts(run.run) if texts else _as_ids(run.run))
+        if ("texts" if texts else "ids") not in run.run.kinds():
+            run = replace(run, run=_reread(run.run, texts=texts))
     return run, gold
 
 
-def _renamed(
-    mapping: Mapping[str, str], strings: Sequence[Strings], *, texts: bool
-) -> Mapping[str, str]:
-    """The fields found, with those of strings under the kind they turned out to be."""
-    for some in strings:
-        old, new = ("relevant", some.kind) if texts else (some.kind, "relevant")
-        if mapping.get(old) == some.theirs != mapping.get(new):
-            pairs = mapping.items()
-            mapping = {new if ours == old else ours: theirs for ours, theirs in pairs}
-    return mapping
-
-
-def _as_texts(run: Run) -> Run:
-    if "texts" in run.kinds():
-        return run
-    rankings = {
-        query: [Document(text=document.id) for document in ranking]
-        for query, ranking in run.rankings(Policies())
-    }
-    return DocumentRun(rankings, run.name)
-
-
-def _as_ids(run: Run) -> Run:
-    if "ids" in run.kinds():
-        return run
-    rankings = {
-        query: [document.text or "" for document in ranking]
-        for query, ranking in run.rankings(Policies())
-    }
-    return RankedRun(rankings, run.name)
+def _reread(run: Run, *, texts: bool) -> Run:
+    """A run of strings as texts or as ids, with how it came about."""
+    rankings = dict(run.rankings(Policies()))
+    again: Run
+    if texts:
+        documents = {q: [Document(text=d.id) for d in r] for q, r in rankings.items()}
+        again = DocumentRun(documents, run.name)
+    else:
+        ids = {q: [d.text or "" for d in r] for q, r in rankings.items()}
+        again = RankedRun(ids, run.name)
+    again.retrieval = run.retrieval
+    return again
 
 
 ORDERS = ("descending", "ascending")
@@ -225,13 +192,7 @@ def scores_say_the_order(documents: list[Document]) -> bool:
 
 
 def reorder(run: Run, order: str) -> Run:
-    """The run with the documents of each query ordered by their scores.
-
-    Example:
-        >>> run = reorder(ScoredRun({"q": {"near": 0.1, "far": 0.9}}), "ascending")
-        >>> [d.id for _, ranking in run.rankings(Policies()) for d in ranking]
-        ['near', 'far']
-    """
+    """The run with the documents of each query ordered by their scores."""
     if order not in ORDERS:
         raise ParameterError("evaluate", "order", f"one of {', '.join(ORDERS)}", order)
     sign = 1 if order == "descending" else -1
@@ -241,15 +202,15 @@ def reorder(run: Run, order: str) -> Run:
         scores[query] = {
             d.id or str(d.text): sign * _score(d, query) for d in documents
         }
+    again: Run = ScoredRun(scores, run.name)
     if "texts" in run.kinds() or any(len(scores[q]) < len(rankings[q]) for q in scores):
-        return DocumentRun(
-            {
-                q: sorted(r, key=lambda d: -sign * _score(d, q))
-                for q, r in rankings.items()
-            },
+        rows = rankings.items()
+        again = DocumentRun(
+            {q: sorted(r, key=lambda d: -sign * _score(d, q)) for q, r in rows},
             run.name,
         )
-    return ScoredRun(scores, run.name)
+    again.retrieval = run.retrieval
+    return again
 
 
 def _score(document: Document, query: str) -> float:

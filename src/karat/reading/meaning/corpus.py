@@ -105,12 +105,7 @@ def bare_id(document: Document) -> str | None:
 
 
 def looks_like_id(text: str) -> bool:
-    """Whether a text is one word of ASCII and no sentence, as ids are.
-
-    Example:
-        >>> looks_like_id("doc_17"), looks_like_id("Rye is a grain.")
-        (True, False)
-    """
+    """Whether a text is one word of ASCII and no sentence, as ids are."""
     return _ID.fullmatch(text) is not None
 
 
@@ -118,11 +113,6 @@ def with_gold_texts(gold: Gold, corpus: Mapping[str, str], *, documents: bool) -
     """The gold with texts of the corpus where its passages are ids.
 
     Documents that are texts, and no ids of the corpus, become passages.
-
-    Example:
-        >>> gold = Gold({"q": {"d1": 2}})
-        >>> with_gold_texts(gold, {"d1": "Rye."}, documents=True).passages["q"][0].text
-        'Rye.'
     """
     passages = {
         query: tuple(
@@ -150,12 +140,7 @@ def with_gold_texts(gold: Gold, corpus: Mapping[str, str], *, documents: bool) -
 
 
 def unknown_documents(gold: Gold, corpus: Mapping[str, str]) -> tuple[Notice, ...]:
-    """That relevant documents are in no corpus, if any are not.
-
-    Example:
-        >>> print(*unknown_documents(Gold({"q": {"d1": 1, "d2": 1}}), {"d1": "Rye."}))
-        1 relevant document is not in the corpus (for example d2)
-    """
+    """That relevant documents are in no corpus, if any are not."""
     rows = gold.documents.values()
     wanted = {name: None for row in rows for name, grade in row.items() if grade > 0}
     notes, what = Notes(), "{relevant document is|relevant documents are}"

@@ -1,6 +1,7 @@
 """Gold as records give it: relevant ids with grades, texts, spans."""
 
-from collections.abc import Iterable, Mapping, Sequence, Set as AbstractSet
+import re
+from collections.abc import Mapping, Sequence, Set as AbstractSet
 from contextlib import suppress
 from numbers import Real
 from typing import Any
@@ -20,6 +21,7 @@ from karat.reading.meaning.aliases import (
 from karat.reading.meaning.documents import is_pair, read_offsets, read_scored
 from karat.reading.meaning.values import (
     is_list,
+    looks_like_text,
     note_joined,
     note_unread,
     read_grade,
@@ -31,6 +33,8 @@ from karat.reading.meaning.values import (
 )
 from karat.reading.source import Notes
 
+# One word with a digit, as most ids are.
+_NUMBERED = re.compile(r"\S*\d\S*")
 # What a gold item says of itself in numbers that are no grades.
 _OTHERS = {"group", "labelled_by", "subtopics"}
 _ITEMS = ("answers", "claims", "passages")
@@ -48,10 +52,6 @@ def read_gold(ours: str, value: Any, notes: Notes) -> dict[str, Any]:
         ours: our name of the field.
         value: what it holds: ids, a mapping of id to grade, pairs, objects, texts.
         notes: where coercions and repetitions are noted.
-
-    Example:
-        >>> read_gold("relevant", {"doc-3": 3, "doc-9": 1}, Notes())
-        {'documents': {'doc-3': 3.0, 'doc-9': 1.0}}
     """
     value = value if isinstance(value, AbstractSet) else unpack(value)
     text = isinstance(value, str)
@@ -76,25 +76,20 @@ def _read_relevant(value: Any, notes: Notes, *, bare: bool) -> dict[str, Any]:
     if not is_list(value):
         note_joined(value, "relevant document", notes)
         value = [value]
-    if any(is_list(entry) and not is_pair(entry) for entry in value):
-        value = _ungrouped(value, notes)
     kinds = {*map(type, value)}
     if not kinds <= {str, int}:
-        return _read_objects(value, notes)
+        return _read_objects(_ungrouped(value, notes), notes)
     ids = read_ids(value, "relevant id", notes)
-    note_repeated(ids, notes)
+    note_strings(ids, notes)
     if bare and kinds == {str}:
         return {"strings": list(ids)}
     return {"documents": dict.fromkeys(ids, 1.0)}
 
 
-def _ungrouped(values: Sequence[Any], notes: Notes) -> list[Any]:
-    """The documents in lists of a list; any one of an inner list will do.
-
-    Example:
-        >>> _ungrouped([["a", "b"], ["c"]], Notes())
-        [{'id': 'a', 'group': 'item-1'}, {'id': 'b', 'group': 'item-1'}, 'c']
-    """
+def _ungrouped(values: Sequence[Any], notes: Notes) -> Sequence[Any]:
+    """The documents, also those in inner lists; any one of such a list will do."""
+    if not any(is_list(entry) and not is_pair(entry) for entry in values):
+        return values
     items = [entry if is_list(entry) else [entry] for entry in map(unpack, values)]
     names = [name for item in items for name in item]
     if len({*map(str, names)}) == len(names):
@@ -110,20 +105,20 @@ def _ungrouped(values: Sequence[Any], notes: Notes) -> list[Any]:
     return [*{str(name): name for name in names}.values()]
 
 
-def note_repeated(ids: Sequence[str], notes: Notes) -> None:
-    """Say so if a list of relevant documents has some of them twice."""
+def note_strings(ids: Sequence[str], notes: Notes) -> None:
+    """Say so if a list of relevant ids has some twice, or texts beside ids."""
     if len({*ids}) < len(ids):
         what = "{list of relevant ids repeats|lists of relevant ids repeat}"
         notes.notice("duplicates", f"{what} some, which count once")
+    if " " in "".join(ids) and any(map(_NUMBERED.fullmatch, ids)):
+        for text in (entry for entry in ids if looks_like_text([entry])):
+            what = "{gold text stands|gold texts stand} beside ids in one list"
+            rest = "which is read as one kind; give ids as relevant, texts as passages"
+            notes.notice("mixed", f"{what}, {rest}", text)
 
 
 def with_grades(value: Any, grades: Any) -> Any:
-    """A list of relevant ids with the grades that another field lists.
-
-    Example:
-        >>> with_grades(["a", "b"], [0, 3])
-        [{'id': 'a', 'grade': 0}, {'id': 'b', 'grade': 3}]
-    """
+    """A list of relevant ids with the grades that another field lists."""
     value, grades = unpack(value), unpack(grades)
     if not is_list(value) or not is_list(grades) or len(value) != len(grades):
         raise FormatError(
@@ -134,10 +129,10 @@ def with_grades(value: Any, grades: Any) -> Any:
     return [{"id": name, "grade": grade} for name, grade in pairs]
 
 
-def note_numbers(value: Any, others: Iterable[tuple[str, Any]], notes: Notes) -> None:
+def note_numbers(value: Any, others: Mapping[str, Any], notes: Notes) -> None:
     """Say which unread lists may hold the grades of a list of relevant ids."""
     value = unpack(value)
-    for name, other in others if is_list(value) else ():
+    for name, other in others.items() if is_list(value) else ():
         with suppress(FormatError):
             numbers = unpack(other)
             if is_list(numbers) and len(numbers) == len(value) > 0:

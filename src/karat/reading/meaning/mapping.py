@@ -31,12 +31,7 @@ _PLAIN: Final = (str, bytes, int, float, type(None))
 
 
 def mapping_of(role: str | None, mapping: Mapping[str, str]) -> dict[str, str]:
-    """The part of a mapping that is about a file of that role.
-
-    Example:
-        >>> mapping_of("gold", {"retrieved": "hits", "relevant": "wanted", "id": "nr"})
-        {'relevant': 'wanted', 'id': 'nr'}
-    """
+    """The part of a mapping that is about a file of that role."""
     others = {"run": _OF_GOLD, "gold": _OF_RUNS}.get(role or "", frozenset())
     return {ours: theirs for ours, theirs in mapping.items() if ours not in others}
 
@@ -50,12 +45,7 @@ def shared_names(mapping: Mapping[str, str], other: object) -> frozenset[str]:
 
 
 def value_at(record: object, path: str) -> Any:
-    """A field by its name, or by the dotted path to it; a list gives one value each.
-
-    Example:
-        >>> value_at({"hits": [{"meta": {"uid": "a"}}, {"meta": {}}]}, "hits.meta.uid")
-        ['a', None]
-    """
+    """A field by its name, or by the dotted path to it; a list gives one value each."""
     found = _get(record, path)
     if found is not None or "." not in path:
         return found
@@ -82,12 +72,7 @@ def _descend(value: Any, parts: list[str]) -> Any:
 
 
 def list_with(record: Mapping[Any, Any], path: str) -> str | None:
-    """The one field that holds a list of objects with that path, if there is one.
-
-    Example:
-        >>> list_with({"id": 7, "top": [{"uid": "a"}], "tags": ["x"]}, "uid")
-        'top'
-    """
+    """The one field that holds a list of objects with that path, if there is one."""
     found = [
         str(name)
         for name, value in record.items()
@@ -98,12 +83,7 @@ def list_with(record: Mapping[Any, Any], path: str) -> str | None:
 
 
 def paths_to(record: object, ours: AbstractSet[str], before: str = "") -> Iterator[str]:
-    """The paths to fields inside others that may hold what is looked for.
-
-    Example:
-        >>> [*paths_to({"id": "q", "step": {"hits": [{"id": "a"}]}}, RETRIEVED)]
-        ['step.hits']
-    """
+    """The paths to fields inside others that may hold what is looked for."""
     for name, value in record.items() if isinstance(record, Mapping) else ():
         path = f"{before}{name}"
         listed = is_list(value) and value and isinstance(value[0], str | Mapping)
@@ -117,12 +97,7 @@ def paths_to(record: object, ours: AbstractSet[str], before: str = "") -> Iterat
 def rename_inside(
     value: Any, names: Mapping[str, str]
 ) -> tuple[Any, Mapping[str, str]]:
-    """The documents of a list with fields of theirs under our names; and which.
-
-    Example:
-        >>> rename_inside([{"uid": "a", "sim": 0.5}], {"document": "uid"})
-        ([{'uid': 'a', 'sim': 0.5, 'id': 'a'}], {'document': 'uid'})
-    """
+    """The documents of a list with fields of theirs under our names; and which."""
     documents = unpack(value)
     if not is_list(documents):
         return value, {}

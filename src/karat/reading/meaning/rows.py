@@ -8,10 +8,9 @@ from collections.abc import (
     Sequence,
     Set as AbstractSet,
 )
-from functools import cached_property
-from itertools import compress, count, islice, pairwise, repeat
-from operator import ne
-from typing import Any, NamedTuple
+from itertools import compress, count, islice, pairwise
+from operator import itemgetter, ne
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -35,9 +34,11 @@ from karat.reading.meaning.values import (
     read_text,
     show,
 )
-from karat.reading.source import Source, placed
+from karat.reading.source import Batched, Source, placed
 
-_COLUMNS = ("id", "document", "score", "rank", "grade", "text", "query", "distance")
+T = TypeVar("T")
+
+_READ = ("id", "document", "score", "rank", "grade", "text", "query", "distance")
 _SYSTEMS = ("system", "run", "run_id", "run_name", "retriever", "model")
 _SPLIT = "several systems in one table are split with --by COLUMN"
 
@@ -46,11 +47,6 @@ class RowColumns:
     """What the columns of a table mean that has one row per document.
 
     These rules are the same for all tables, read row by row or in columns.
-
-    Args:
-        source: where the rows come from, with the role they are read for.
-        fields: our field name -> the table's column.
-        header: the names of all columns.
 
     Attributes:
         role: `run` or `gold`.
@@ -153,210 +149,186 @@ def _role(source: Source, fields: Mapping[str, str], ranked: str | None) -> str:
     return "run"
 
 
-class _Row(NamedTuple):
-    """A document with its number, the line it stands on, and its text."""
-
-    document: str
-    number: float
-    line: int | None
-    text: str | None
-
-
-class Table:
-    """Reads rows, some at a time, into a run or into gold.
-
-    Args:
-        source: where the rows come from, with the role they are read for.
-        fields: our field name -> the table's column.
-        header: the names of all columns.
-
-    Attributes:
-        names: the columns whose values `take` wants; None where there is no such one.
-    """
+class Table(RowColumns):
+    """Reads rows, some at a time, into a run or into gold."""
 
     def __init__(
         self, source: Source, fields: Mapping[str, str], header: Sequence[str]
     ) -> None:
-        self._columns = columns = RowColumns(source, fields, header)
-        self.names = [*map(fields.get, _COLUMNS), columns.system, *columns.unread]
-        self._source = source
-        self.path = source.path
+        super().__init__(source, fields, header)
+        names = (*map(fields.get, _READ), self.system, *self.unread)
+        self.names = [*dict.fromkeys(name for name in names if name is not None)]
+        self._source, self.path = source, source.path
         self._fields = fields
-        self._role, self._number = columns.role, columns.number
-        self.scored = self._scored = self._number in {"score", "distance"}
         # The rows, in columns: millions are gathered faster like this.
         self._query: list[str] = []
         self._document: list[str] = []
         self._value: list[float] = []
         self._line: list[int | None] = []
         self._text: list[str | None] = []
-        self._judged: dict[tuple[str, str], int | None] = {}
         # Where there are ranks beside the scores, both of each document.
         self._ranks: dict[str, list[tuple[float, float]]] | None = None
-        if self._role == "run" and self._number == "score" and "rank" in fields:
+        if self.role == "run" and self.number == "score" and "rank" in fields:
             self._ranks = {}
         self._queries: dict[str, Query] = {}
         self._systems: set[str] = set()
 
     def take(
-        self, columns: Sequence[Sequence[Any] | None], lines: Sequence[int | None]
+        self, columns: Mapping[str, Sequence[Any]], lines: Sequence[int | None]
     ) -> None:
-        """Read some rows; at once where they are plain, as nearly all are.
-
-        Args:
-            columns: their values in the order of `names`; None where that is None.
-            lines: the line that each row stands on.
-        """
-        if self._take_rows(columns, lines):
-            return
-        cells = (repeat(None) if column is None else column for column in columns)
-        for line, *row in zip(lines, *cells, strict=False):
-            self._take_row_slowly(row, line)
+        """Read some rows by column: at once where they are plain, as nearly all are."""
+        if not self._take_rows(columns, lines):
+            for line, *row in zip(lines, *columns.values(), strict=False):
+                self._take_row_slowly(dict(zip(columns, row, strict=True)), line)
 
     def _take_rows(
-        self, columns: Sequence[Sequence[Any] | None], lines: Sequence[int | None]
+        self, columns: Mapping[str, Sequence[Any]], lines: Sequence[int | None]
     ) -> bool:
-        """Rows of a run that are nothing but texts for ids, and numbers."""
-        queries, documents, scores, ranks, _, text, question, distances = columns[:8]
-        if self._role != "run" or not self._scored or text or question:
+        """Rows that are nothing but texts for ids, and numbers."""
+        queries, documents, text, question, ranks = (
+            columns.get(self._fields.get(ours, ""), ())
+            for ours in ("id", "document", "text", "query", "rank")
+        )
+        if self.number in {None, "rank"} or text or question:
             return False
-        numbers = plain_floats((scores if self._number == "score" else distances) or ())
-        places = numbers if self._ranks is None else plain_floats(ranks or ())
-        if numbers is None or places is None:
+        numbers = plain_floats(columns[self._fields[self.number or ""]])
+        places = numbers if self._ranks is None else plain_floats(ranks)
+        if numbers is None or places is None or not are_ids(queries, documents):
             return False
-        if not queries or not documents or not are_ids(queries, documents):
-            return False
-        if self._number == "distance":
+        if self.number == "distance":
             numbers = [-number for number in numbers]
         self._query += queries
         self._document += documents
         self._value += numbers
         self._line += lines
-        self._systems.update(map(str, columns[8] or ()))
+        self._systems.update(map(str, columns.get(self.system or "", ())))
         if self._ranks is not None:
             both = zip(places, numbers, strict=True)
             for query, pair in zip(queries, both, strict=True):
                 self._ranks.setdefault(query, []).append(pair)
         return True
 
-    def _take_row_slowly(self, row: Sequence[Any], line: int | None) -> None:
-        query, notes = None, self._source.notes
-        _, _, _, rank, _, text, question, _, system, *others = row
+    def _take_row_slowly(self, row: Mapping[str, Any], line: int | None) -> None:
+        query, notes, fields = None, self._source.notes, self._fields
+        text, question, rank = (
+            row.get(fields.get(ours, "")) for ours in ("text", "query", "rank")
+        )
         try:
-            query = read_id(row[0], self._fields["id"], notes)
-            document = read_id(row[1], self._fields["document"], notes)
-            if self._role == "gold":
-                if (query, document) in self._judged:
-                    raise _twice(document, self._judged[query, document])
-                self._judged[query, document] = line
+            query = read_id(row[fields["id"]], fields["id"], notes)
+            document = read_id(row[fields["document"]], fields["document"], notes)
             number = self._number_of(row)
-            if text is not None or self._text:
-                text = None if text is None else read_text(text, self._fields["text"])
-                self._text += [None] * (len(self._query) - len(self._text)) + [text]
+            if "text" in fields:
+                text = None if text is None else read_text(text, fields["text"])
+                self._text.append(text)
             self._query.append(query)
             self._document.append(document)
             self._value.append(number)
             self._line.append(line)
             if self._ranks is not None and rank is not None:
-                pair = (read_number(rank, self._fields["rank"]), number)
+                pair = (read_number(rank, fields["rank"]), number)
                 self._ranks.setdefault(query, []).append(pair)
-            if self._columns.system is not None:
-                self._systems.add(str(system))
-            self._columns.note_unread(others)
-            if question is not None and query not in self._queries:
-                self._queries[query] = Query(query, str(question))
+            if self.system is not None:
+                self._systems.add(str(row[self.system]))
+            self.note_unread(map(row.get, self.unread))
+            if question is not None:
+                self._queries.setdefault(query, Query(query, str(question)))
         except DataError as error:
             notes.problem(placed(error, path=self._source.path, line=line, query=query))
 
-    def _number_of(self, row: Sequence[Any]) -> float:
-        if self._number is None:
+    def _number_of(self, row: Mapping[str, Any]) -> float:
+        if self.number is None:
             # Whatever is only listed is relevant, or ranked as it is listed.
-            return 1.0 if self._role == "gold" else float(len(self._query))
-        value, column = row[_COLUMNS.index(self._number)], self._fields[self._number]
+            return 1.0 if self.role == "gold" else float(-len(self._query))
+        column = self._fields[self.number]
+        value = row[column]
         if value is None:
             raise FormatError(f"{column} is empty; it must be a number")
-        if self._role == "gold":
+        if self.role == "gold":
             return read_grade(value, column)
         number = read_number(value, column)
-        if self._number == "rank" and not (
+        if self.number == "rank" and not (
             0 <= number <= LAST_RANK and number == int(number)
         ):
             raise FormatError(f"{column} {A_RANK}, got {show(value)}")
-        return -number if self._number == "distance" else number
+        return -number if self.number == "distance" else number
 
     def finish(self, format: str) -> Dataset:
         """The run or the gold that the rows hold."""
         source, notes = self._source, self._source.notes
         if not self._query and not notes.problems:
             notes.problem(source.error("has a header but no rows"))
-        if self._columns.note_systems(self._systems):
+        documents = self._by_query(self._document)
+        values = self._by_query(self._value)
+        numbers = {q: dict(zip(documents[q], values[q], strict=True)) for q in values}
+        distinct = sum(map(len, numbers.values())) == len(self._query)
+        several = self.note_systems(self._systems)
+        if not distinct and (several or self.role == "gold"):
             # A document that several systems retrieved was not retrieved twice.
-            for query, first, row in _listed_again(self._rows):
-                problem = _twice(row.document, first.line, hint=_SPLIT)
-                notes.problem(
-                    placed(problem, path=source.path, line=row.line, query=query)
-                )
-        if self._role == "run" and self._number == "score":
-            scores: Iterable[Iterable[float]] = map(dict.values, self._numbers.values())
-            if not self._distinct:
-                scores = ((row.number for row in r) for r in self._rows.values())
-            self._columns.note_order(self._numbers, scores, self._ranks)
-        gold = Gold(self._numbers, name=source.name) if self._role == "gold" else None
-        run = None if gold else self._run()
-        mapping = self._columns.mapping
-        return Dataset(run, gold, self._queries, format, mapping, notes.notices())
+            self._refuse_repeated(_SPLIT if several else None)
+        if self.role == "run" and self.number == "score":
+            self.note_order(values, values.values(), self._ranks)
+        run, gold = None, None
+        texts = any(text is not None for text in self._text)
+        if self.role == "gold":
+            gold = Gold(numbers, name=source.name)
+        elif texts or not distinct or self.number == "rank":
+            run = self._columnar(texts=texts)
+        elif self.number is None:
+            run = RankedRun(documents, source.name)
+        else:
+            run = ScoredRun(numbers, source.name)
+        return Dataset(run, gold, self._queries, format, self.mapping, notes.notices())
 
-    def _run(self) -> Run:
-        if self._scored and not self._text and self._distinct:
-            return ScoredRun(self._numbers, self._source.name)
-        if self._number is None and not self._text:
-            ids = {q: [row.document for row in r] for q, r in self._rows.items()}
-            return RankedRun(ids, self._source.name)
-        texts = ByteColumn.of(t or "" for t in self._text) if self._text else None
-        ranked = self._number == "rank"
-        values = ~np.array(self._value, np.int64) if ranked else np.array(self._value)
-        if self._number is None:
-            values = -values
-        queries, documents = map(ByteColumn.of, (self._query, self._document))
-        rows = Rankings.of(queries, documents, values, texts)._replace(ranked=ranked)
-        return ColumnarRun(_ListedRows(rows, self), self._source.name)
-
-    def lines_of(self, query: str, document: str) -> list[int | None]:
-        """The lines on which a document is listed for a query."""
-        rows = zip(self._query, self._document, self._line, strict=True)
-        return [line for q, d, line in rows if (q, d) == (query, document)]
-
-    @cached_property
-    def _numbers(self) -> dict[str, dict[str, float]]:
-        """The number of each document, by query."""
-        numbers: dict[str, dict[str, float]] = {}
+    def _by_query(self, column: list[T]) -> dict[str, list[T]]:
+        """The cells of a column, by the query of their rows."""
+        cells: dict[str, list[T]] = {}
         changes = map(ne, self._query, islice(self._query, 1, None))
         cuts = [0, *compress(count(1), changes), len(self._query)]
         for begin, end in pairwise(cuts if self._query else ()):
-            some = zip(self._document[begin:end], self._value[begin:end], strict=True)
-            numbers.setdefault(self._query[begin], {}).update(some)
-        return numbers
+            cells.setdefault(self._query[begin], []).extend(column[begin:end])
+        return cells
 
-    @cached_property
-    def _distinct(self) -> bool:
-        return sum(map(len, self._numbers.values())) == len(self._query)
+    def _refuse_repeated(self, hint: str | None) -> None:
+        first: dict[tuple[str, str], int | None] = {}
+        rows = zip(self._query, self._document, self._line, strict=True)
+        for query, document, line in rows:
+            if (query, document) in first:
+                problem = _twice(document, first[query, document], "occurs")
+                error = self._source.error(problem, line=line, query=query, hint=hint)
+                self._source.notes.problem(error)
+            first.setdefault((query, document), line)
 
-    @cached_property
-    def _rows(self) -> dict[str, list[_Row]]:
-        rows: dict[str, list[_Row]] = {}
-        texts = self._text + [None] * (len(self._query) - len(self._text))
-        listed = map(_Row, self._document, self._value, self._line, texts)
-        for query, row in zip(self._query, listed, strict=True):
-            rows.setdefault(query, []).append(row)
-        return rows
+    def _columnar(self, *, texts: bool) -> Run:
+        column = ByteColumn.of(t or "" for t in self._text) if texts else None
+        ranked = self.number == "rank"
+        values = ~np.array(self._value, np.int64) if ranked else np.array(self._value)
+        queries, documents = map(ByteColumn.of, (self._query, self._document))
+        rows = Rankings.of(queries, documents, values, column)._replace(ranked=ranked)
+        return ColumnarRun(_ListedRows(rows, self), self._source.name)
+
+    def repeated(self, query: str, document: str) -> FormatError:
+        """Where the document is listed for the first and for the second time."""
+        rows = zip(self._query, self._document, self._line, strict=True)
+        lines = [line for q, d, line in rows if (q, d) == (query, document)]
+        return self._source.error(
+            _twice(document, lines[0], "is listed"),
+            line=lines[1],
+            query=query,
+            hint="duplicates='first' scores its first rank only",
+        )
+
+
+def _twice(document: str, line: int | None, how: str) -> str:
+    place = "" if line is None else f", first on line {line}"
+    return f"document {document[:60]!r} {how} twice{place}"
 
 
 class _ListedRows(RunSource):
     """Rows that were listed; a document may stand in several of them."""
 
-    def __init__(self, rows: Rankings, listed: Table) -> None:
-        self.path, self.ranked = listed.path, not listed.scored
-        self._rows, self._listed = rows, listed
+    def __init__(self, rows: Rankings, table: Table) -> None:
+        self.path, self.ranked = table.path, table.number not in {"score", "distance"}
+        self._rows, self._table = rows, table
 
     def parts(self, *, texts: bool = False) -> Iterator[Callable[[], Rankings]]:
         """All rows."""
@@ -364,24 +336,47 @@ class _ListedRows(RunSource):
 
     def repeated(self, query: str, document: str) -> DataError:
         """Where the document is listed for the first and for the second time."""
-        first, second = self._listed.lines_of(query, document)[:2]
-        place = "" if first is None else f", first on line {first}"
-        problem = f"document {document[:60]!r} is listed twice{place}"
-        hint = "duplicates='first' scores its first rank only"
-        return FormatError(problem, line=second, query=query, hint=hint)
+        return self._table.repeated(query, document)
 
 
-def _listed_again(
-    rows: Mapping[str, Sequence[_Row]],
-) -> Iterator[tuple[str, _Row, _Row]]:
-    """Query, first row and this row of everything that was listed before."""
-    for query, row in rows.items():
-        first: dict[str, _Row] = {}
-        for listed in row:
-            if first.setdefault(listed.document, listed) is not listed:
-                yield query, first[listed.document], listed
+def load_rows(
+    records: Batched,
+    names: list[str],
+    fields: Mapping[str, str],
+    source: Source,
+    format: str,
+) -> Dataset:
+    """What rows of one document each hold, cells or records."""
+    header = records.header
+    for theirs in source.mapping_for(names).values() if header else ():
+        if theirs not in names:
+            found = ", ".join(name[:40] for name in names[:12])
+            problem = f"no column is called {theirs!r}; columns found: {found}"
+            raise source.lacks(theirs, problem)
+    table = Table(source, fields, names)
+    keys = {name: header.index(name) if header else name for name in table.names}
+    for lines, some in records.batches:
+        if header is None and not {*map(type, some)} <= {dict}:
+            for line, record in zip(lines, some, strict=True):
+                if isinstance(record, Mapping):
+                    table.take(_columns(keys, [record]), [line])
+                else:
+                    problem = f"must be an object with fields, got {show(record)}"
+                    source.notes.problem(source.error(problem, line=line))
+        else:
+            table.take(_columns(keys, some), lines)
+    return table.finish(format)
 
 
-def _twice(document: str, line: int | None, hint: str | None = None) -> FormatError:
-    place = "" if line is None else f", first on line {line}"
-    return FormatError(f"document {document[:60]!r} occurs twice{place}", hint=hint)
+def _columns(keys: Mapping[str, Any], rows: list[Any]) -> dict[str, list[Any]]:
+    """The values of rows at these keys; empty cells are None."""
+    columns: dict[str, list[Any]] = {}
+    for name, key in keys.items():
+        try:
+            column = [*map(itemgetter(key), rows)]
+        except KeyError:
+            column = [row.get(key) for row in rows]
+        if "" in column and type(rows[0]) is list:
+            column = [cell or None for cell in column]
+        columns[name] = column
+    return columns

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain, islice, repeat
 from numbers import Integral, Real
-from operator import is_, itemgetter
-from typing import Any
+from operator import is_
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -24,14 +24,16 @@ from karat.catalogue import Catalogue
 from karat.data.gold import Gold
 from karat.data.memory_runs import RankedRun, ScoredRun
 from karat.data.queries import Dataset
+from karat.data.runs import Run
 from karat.errors import FormatError
 from karat.reading.meaning.aliases import (
     GOLD,
     RETRIEVED,
     WRAPPERS,
     infer,
+    is_record,
     is_row,
-    names_fields,
+    may_be_field,
 )
 from karat.reading.meaning.ambiguity import (
     Strings,
@@ -39,9 +41,9 @@ from karat.reading.meaning.ambiguity import (
     are_prose,
     note_ascending,
 )
-from karat.reading.meaning.gold import note_repeated
+from karat.reading.meaning.gold import note_strings
 from karat.reading.meaning.records import Samples
-from karat.reading.meaning.rows import Table
+from karat.reading.meaning.rows import load_rows
 from karat.reading.meaning.values import (
     holds_rows,
     is_list,
@@ -70,6 +72,7 @@ CHROMA = {
     **dict.fromkeys(("embeddings", "uris", "data", "included"), ""),
 }
 """What an answer of Chroma holds -> our name of it, where it is read."""
+_TABULAR = ("__arrow_c_stream__", "__arrow_c_array__", "mapInArrow")
 _FORMAT = "plain"
 _SCALARS = {str, int, float, bool, type(None)}
 _MANY = 4096
@@ -77,143 +80,78 @@ _FEW = 40
 _SAMPLE = 256
 
 
-def plain_run(source: Any, name: str = "run") -> Dataset | None:
+def plain_run(source: Any) -> Dataset | None:
     """A run from `{query: {document: score}}`, `{query: [document, ...]}` or lists.
 
     None when the source is anything else.
     """
-    rankings, scored = _by_query(source)
-    if rankings is None or (scored and not _holds_numbers(rankings)):
+    notes = Notes()
+    rankings, scored = _by_query(source, notes)
+    if rankings is None or not _are_texts(rankings, _some_ids(rankings)):
         return None
-    if not _is_text(rankings, _some_ids(rankings)):
-        return None
-    if not scored and are_prose(rankings.values()):
-        return None
-    notes = _numbered(source)
+    run: Run = ScoredRun(rankings) if scored else RankedRun(rankings)
     if scored:
         note_ascending(rankings, map(dict.values, rankings.values()), notes)
-    run = ScoredRun(rankings, name) if scored else RankedRun(rankings, name)
+    elif are_prose(rankings.values()):
+        return None
     return Undecided(run, format=_FORMAT, notices=notes.notices(), bare=not scored)
 
 
-def plain_gold(source: Any, name: str = "gold") -> Dataset | None:
+def plain_gold(source: Any) -> Dataset | None:
     """Gold from `{query: {document: grade}}`, `{query: [document, ...]}` or lists.
 
     None when the source is anything else.
     """
-    labels, graded = _by_query(source)
-    if labels is None or (graded and not _holds_numbers(labels)):
+    notes = Notes()
+    labels, graded = _by_query(source, notes)
+    if labels is None:
         return None
-    notes = _numbered(source)
-    strings = None
+    strings: list[Strings] = []
     if not graded:
-        if not _is_text(*labels.values()) or are_prose(labels.values()):
+        if not _are_texts(*labels.values()) or are_prose(labels.values()):
             return None
-        strings = (Gold(name=name), [Strings("passages", "", labels)])
+        strings = [Strings("passages", "", labels)]
         for ids in labels.values():
-            note_repeated(ids, notes)
+            note_strings(ids, notes)
         labels = {query: dict.fromkeys(ids, 1.0) for query, ids in labels.items()}
-    gold = Gold(labels, name=name)
+    gold = Gold(labels)
     with suppress(struct.error):
         columns = gold.columns
         finite = np.count_nonzero(np.isfinite(columns.grade)) == len(columns.grade)
-        if finite and _is_text(labels, columns.names):
-            notices = notes.notices()
+        if finite and _are_texts(labels, columns.names):
             return Undecided(
-                gold=gold, format=_FORMAT, notices=notices, strings=strings
+                gold=gold,
+                format=_FORMAT,
+                notices=notes.notices(),
+                strings=strings,
+                rest=Dataset(gold=Gold()),
             )
     return None
 
 
-def chroma_rankings(answer: Mapping[Any, Any]) -> list[list[dict[str, Any]]] | None:
-    """The documents of each query from columns of lists, as Chroma answers.
-
-    Example:
-        >>> chroma_rankings({"ids": [["d1"], ["d2"]], "distances": [[0.1], [0.4]]})
-        [[{'id': 'd1', 'distance': 0.1}], [{'id': 'd2', 'distance': 0.4}]]
-    """
-    ids = answer.get("ids")
-    if not isinstance(ids, list) or not all(isinstance(row, list) for row in ids):
-        return None
-    names = {theirs: ours for theirs, ours in CHROMA.items() if ours}
-    columns = {
-        ours: answer[theirs]
-        for theirs, ours in names.items()
-        if answer.get(theirs) is not None
-    }
-    try:
-        return [
-            [dict(zip(columns, row, strict=True)) for row in zip(*rows, strict=True)]
-            for rows in zip(*columns.values(), strict=True)
-        ]
-    except ValueError:
-        problem = f"{', '.join(names)} must be lists of the same length"
-        raise FormatError(problem) from None
-
-
-def with_lists(value: Any, levels: int = 2) -> Any:
-    """The same with generators and arrays as lists, on the first levels.
-
-    Example:
-        >>> with_lists({"q1": (name for name in ["d2", "d1"])})
-        {'q1': ['d2', 'd1']}
-    """
-    if _is_unlisted(type(value)) and not hasattr(value, "read"):
-        value = value.tolist() if hasattr(value, "tolist") else list(value)
-    if not levels or not isinstance(value, Mapping | list | tuple):
-        return value
-    old = value.values() if isinstance(value, Mapping) else value
-    kinds = {*map(type, old)}
-    if kinds <= _SCALARS or (levels == 1 and not any(map(_is_unlisted, kinds))):
-        return value
-    new = [with_lists(entry, levels - 1) for entry in old]
-    if all(map(is_, old, new)):
-        return value
-    return dict(zip(value, new, strict=True)) if isinstance(value, Mapping) else new
-
-
-def _is_unlisted(kind: type) -> bool:
-    return issubclass(kind, Iterator) or hasattr(kind, "tolist")
-
-
-def _by_query(source: Any) -> tuple[dict[Any, Any] | None, bool]:
+def _by_query(source: Any, notes: Notes) -> tuple[dict[Any, Any] | None, bool]:
     """Rows by query, numbered from 0 if without ids; and whether they hold numbers."""
-    if isinstance(source, list | tuple):
+    if not isinstance(source, dict):
         if holds_rows(source):
             return None, False
+        note_numbered(len(source), notes)
         source = {str(number): row for number, row in enumerate(source)}
-    if not isinstance(source, dict) or _holds_columns(source):
+    elif (
+        len(source) <= _FEW
+        and any(map(may_be_field, map(str, source)))
+        and is_record(infer(map(str, source)))
+    ):
         return None, False
     kinds = {*map(type, source.values())}
     if kinds == {dict}:
-        return source, True
+        # The first value must be a number; whoever uses the others checks them.
+        values = chain.from_iterable(map(dict.values, source.values()))
+        numbers = isinstance(next(values, 0.0), (float, int, Real))
+        return (source if numbers else None), True
     return (source if kinds and kinds <= {list, tuple} else None), False
 
 
-def _holds_columns(value: Mapping[Any, Any]) -> bool:
-    """Whether the keys of a mapping are names of fields, not ids of queries."""
-    if len(value) > _FEW or not names_fields(value):
-        return False
-    fields = infer(map(str, value))
-    return is_row(fields) or bool(
-        fields.keys() & (RETRIEVED | GOLD) and len(fields) > 1
-    )
-
-
-def _numbered(source: Any) -> Notes:
-    notes = Notes()
-    if not isinstance(source, dict):
-        note_numbered(len(source), notes)
-    return notes
-
-
-def _holds_numbers(rows: dict[Any, dict[Any, Any]]) -> bool:
-    """Whether the first value is a number; whoever uses the others checks them."""
-    values = chain.from_iterable(map(dict.values, rows.values()))
-    return isinstance(next(values, 0.0), (float, int, Real))
-
-
-def _is_text(*ids: Iterable[Any]) -> bool:
+def _are_texts(*ids: Iterable[Any]) -> bool:
     try:
         # Quicker than to ask each for its type: only text can be joined.
         "".join(chain.from_iterable(ids))
@@ -236,17 +174,46 @@ def _some_ids(rankings: dict[Any, Any]) -> Iterator[Any]:
     return chain(firsts, map(next, map(reversed, some), repeat("")))
 
 
-def is_frame(thing: object) -> bool:
-    """Whether something is a table of a DataFrame library.
+def chroma_rankings(answer: Mapping[Any, Any]) -> list[list[dict[str, Any]]] | None:
+    """The documents of each query from columns of lists, as Chroma answers."""
+    ids = answer.get("ids")
+    if not isinstance(ids, list) or not all(isinstance(row, list) for row in ids):
+        return None
+    names = {CHROMA[n]: n for n in CHROMA if CHROMA[n] and answer.get(n) is not None}
+    try:
+        return [
+            [dict(zip(names, row, strict=True)) for row in zip(*rows, strict=True)]
+            for rows in zip(*map(answer.get, names.values()), strict=True)
+        ]
+    except ValueError:
+        problem = f"{', '.join(names.values())} must be lists of the same length"
+        raise FormatError(problem) from None
 
-    Example:
-        >>> is_frame({"q1": ["d1"]})
-        False
-    """
+
+def with_lists(value: Any, levels: int = 2) -> Any:
+    """The same with generators and arrays as lists, on the first levels."""
+    if _is_unlisted(type(value)) and not hasattr(value, "read"):
+        value = value.tolist() if hasattr(value, "tolist") else list(value)
+    if not levels or not isinstance(value, Mapping | list | tuple):
+        return value
+    old = value.values() if isinstance(value, Mapping) else value
+    kinds = {*map(type, old)}
+    if kinds <= _SCALARS or (levels == 1 and not any(map(_is_unlisted, kinds))):
+        return value
+    new = [with_lists(entry, levels - 1) for entry in old]
+    if all(map(is_, old, new)):
+        return value
+    return dict(zip(value, new, strict=True)) if isinstance(value, Mapping) else new
+
+
+def _is_unlisted(kind: type) -> bool:
+    return issubclass(kind, Iterator) or hasattr(kind, "tolist")
+
+
+def is_frame(thing: object) -> bool:
+    """Whether something is a table of a DataFrame library."""
     return (
-        hasattr(thing, "__arrow_c_stream__")
-        or hasattr(thing, "mapInArrow")
-        or hasattr(thing, "__arrow_c_array__")
+        any(hasattr(thing, name) for name in _TABULAR)
         or is_of("pandas", "DataFrame", thing)
         or is_of("polars", "LazyFrame", thing)
     )
@@ -263,13 +230,7 @@ _CONTENT = RETRIEVED | GOLD | {"query", "document"}
 
 
 def interpret(value: object, source: Source, format: str) -> Dataset:
-    """What records hold, or one nested value.
-
-    Example:
-        >>> loaded = interpret({"q1": {"d1": 2}}, Source("qrels.json", "gold"), "json")
-        >>> loaded.gold.documents
-        {'q1': {'d1': 2.0}}
-    """
+    """What records hold, or one nested value."""
     if isinstance(value, Iterator):
         return _load_stream(value, source, format)
     if isinstance(value, Mapping):
@@ -291,14 +252,11 @@ def interpret_by(
     """Records split by the value of a field, each part read on its own."""
     parts: dict[str, list[tuple[int | None, Any]]] = {}
     for line, record in records_of(value, source, f" to split by {column!r}"):
-        if not isinstance(record, Mapping) or column not in record:
-            names = (
-                ", ".join(map(str, record)) if isinstance(record, Mapping) else "none"
-            )
-            raise source.error(
-                f"no field {column!r} to split by; fields found: {names[:200]}",
-                line=line,
-            )
+        names = record if isinstance(record, Mapping) else ["none"]
+        if column not in names:
+            found = ", ".join(map(str, names))[:200]
+            problem = f"no field {column!r} to split by; fields found: {found}"
+            raise source.error(problem, line=line)
         if record[column] is None:
             raise source.error(f"{column!r} is empty, but splits the table", line=line)
         parts.setdefault(str(record[column]), []).append((line, record))
@@ -340,108 +298,67 @@ def _load_stream(records: Records, source: Source, format: str) -> Dataset:
         fields = infer(names, source.role, source.mapping_for(names))
         # A name that the user gave may be one inside the documents of a list.
         if is_row(fields) and fields["document"] in names:
-            return _load_rows(batches, names, fields, source, format)
+            return load_rows(batches, names, fields, source, format)
     elif is_list(some[0]):
         values = [value for _, value in batches]
-        (line, *more), inner = values, some[0][:1]
-        if (
-            not more
-            and inner
-            and isinstance(inner[0], Mapping)
-            and _is_record(inner[0])
-        ):
+        if len(values) == 1 and some[0] and _is_record(some[0][0]):
             # All records in one line, as an array.
-            return interpret(line, source, format)
+            return interpret(some[0], source, format)
         return _load_lists(values, source, format)
     samples = Samples(source)
-    for line, record in batches:
-        samples.take(record, line)
+    for batch in batches.batches:
+        for line, record in zip(*batches.named(*batch), strict=True):
+            samples.take(record, line)
     return samples.finish(format)
-
-
-def _load_rows(
-    records: Batched,
-    names: list[str],
-    fields: Mapping[str, str],
-    source: Source,
-    format: str,
-) -> Dataset:
-    """What rows of one document each hold, cells or records."""
-    header = records.header
-    for theirs in source.mapping_for(names).values() if header else ():
-        if theirs not in names:
-            found = ", ".join(name[:40] for name in names[:12])
-            problem = f"no column is called {theirs!r}; columns found: {found}"
-            raise source.lacks(theirs, problem)
-    table = Table(source, fields, names)
-    keys: list[Any] = [*table.names]
-    if header:
-        keys = [None if name is None else header.index(name) for name in table.names]
-    for lines, some in records.batches:
-        if header is None and not {*map(type, some)} <= {dict}:
-            for line, record in zip(lines, some, strict=True):
-                if isinstance(record, Mapping):
-                    table.take(_columns(keys, [record]), [line])
-                else:
-                    problem = f"must be an object with fields, got {show(record)}"
-                    source.notes.problem(source.error(problem, line=line))
-        else:
-            table.take(_columns(keys, some), lines)
-    return table.finish(format)
-
-
-def _columns(keys: list[Any], rows: list[Any]) -> list[list[Any] | None]:
-    """The values of rows at these keys; empty cells are None."""
-    columns: list[list[Any] | None] = []
-    for key in keys:
-        try:
-            column = None if key is None else [*map(itemgetter(key), rows)]
-        except KeyError:
-            column = [row.get(key) for row in rows]
-        if column and "" in column and type(rows[0]) is list:
-            column = [cell or None for cell in column]
-        columns.append(column)
-    return columns
 
 
 def _load_mapping(value: Mapping[Any, Any], source: Source, format: str) -> Dataset:
     if not value:
         raise source.error("holds an empty object: there is nothing to read")
-    if isinstance(value.get("queries"), Mapping) and "relevant_docs" in value:
-        return _load_question_set(value, source, format)
+    if source.role == "run" and value.keys() <= CHROMA.keys():
+        rankings = chroma_rankings(value)
+        if rankings is not None:
+            return _load_lists(rankings, source, format)
+    texts, relevant = value.get("queries"), value.get("relevant_docs")
+    if isinstance(texts, Mapping) and isinstance(relevant, Mapping):
+        # Questions with relevant documents, as LlamaIndex saves them.
+        listed = (
+            {"id": query, "query": texts.get(query), "gold": documents}
+            for query, documents in relevant.items()
+        )
+        return _load_stream(_unnumbered(listed), source, format)
     inner = _unwrapped(value)
     if inner is not None:
         return interpret(inner, source, format)
     names = dict.fromkeys(map(str, value))
     fields = infer(names, source.role, source.mapping_for(names))
     fields = {o: t for o, t in fields.items() if t.partition(".")[0] in names}
-    if is_row(fields) or (fields.keys() & (RETRIEVED | GOLD) and len(fields) > 1):
+    if is_record(fields):
         records = _transposed(value, fields) or [value]
         return _load_stream(_unnumbered(records), source, format)
     first = next(iter(value.values()))
     told = {theirs.partition(".")[0] for theirs in source.mapping.values()}
-    if isinstance(first, Mapping) and (_is_record(first) or told & first.keys()):
+    if _is_record(first) or (isinstance(first, Mapping) and told & first.keys()):
         return _load_stream(_unnumbered(_named(value, source)), source, format)
-    return _load_by_query(value.items(), [*value.values()], source, format)
+    return _load_by_query(value, source, format)
 
 
 def _unwrapped(value: Mapping[Any, Any]) -> Any:
     """What lies in an object that only wraps it, beside a name or a version."""
     for name in WRAPPERS:
         inner = value.get(name)
-        if is_list(inner) and inner and isinstance(inner[0], Mapping):
-            if _is_record(inner[0]):
-                return inner
-        elif name in _BY_QUERY and isinstance(inner, Mapping) and not is_scores(inner):
+        if is_list(inner) and inner and _is_record(inner[0]):
             return inner
-    if "samples" in value and is_list(value["samples"]):
-        return value["samples"]
-    return None
+        if name in _BY_QUERY and isinstance(inner, Mapping) and not is_scores(inner):
+            return inner
+    return value["samples"] if is_list(value.get("samples")) else None
 
 
-def _is_record(value: Mapping[Any, Any]) -> bool:
-    """Whether an object is a sample or a row rather than a document or scores."""
-    return not is_scores(value) and bool(_CONTENT & infer(map(str, value)).keys())
+def _is_record(value: object) -> TypeGuard[Mapping[Any, Any]]:
+    """Whether a value is a sample or a row rather than a document or scores."""
+    if not isinstance(value, Mapping) or is_scores(value):
+        return False
+    return not _CONTENT.isdisjoint(infer(map(str, value)))
 
 
 def _transposed(
@@ -463,23 +380,18 @@ def _transposed(
 def _named(value: Mapping[Any, Any], source: Source) -> Iterator[Any]:
     """Records by query id, each with its id put in."""
     for key, record in value.items():
-        if isinstance(record, Mapping) and "id" not in infer(map(str, record)):
-            yield {"id": key, **record}
-        elif isinstance(record, Mapping):
-            yield record
+        if isinstance(record, Mapping):
+            yield record if "id" in infer(map(str, record)) else {"id": key, **record}
         else:
-            source.notes.problem(
-                source.error(
-                    f"must be an object like the others, got {show(record)}", query=key
-                )
-            )
+            problem = f"must be an object like the others, got {show(record)}"
+            source.notes.problem(source.error(problem, query=key))
 
 
 def _load_lists(values: Sequence[Any], source: Source, format: str) -> Dataset:
     """Rankings or gold without ids, numbered from 0."""
     note_numbered(len(values), source.notes)
-    pairs = ((str(number), value) for number, value in enumerate(values))
-    return _load_by_query(pairs, values, source, format)
+    numbers = map(str, range(len(values)))
+    return _load_by_query(dict(zip(numbers, values, strict=True)), source, format)
 
 
 def note_numbered(count: int, notes: Notes) -> None:
@@ -489,46 +401,22 @@ def note_numbered(count: int, notes: Notes) -> None:
         notes.notice("numbered", what, number)
 
 
-def _load_by_query(
-    pairs: Iterable[tuple[Any, Any]],
-    values: Sequence[Any],
-    source: Source,
-    format: str,
-) -> Dataset:
-    gold = _is_gold(values, source)
-    samples = Samples(source)
-    for query, value in pairs:
-        samples.add(query, value, gold=gold)
-    return samples.finish(format)
-
-
-def _is_gold(values: Sequence[Any], source: Source) -> bool:
-    """Whether documents by query are gold: the role says, or whole numbers do."""
+def _load_by_query(rows: Mapping[Any, Any], source: Source, format: str) -> Dataset:
+    """Rankings or gold by query; without a role, whole numbers are grades."""
     if source.role == "samples":
         raise source.error(
             "holds documents by query, not samples with run and gold",
             hint="give the gold apart: gold=... (--gold FILE)",
         )
-    if source.role is not None:
-        return source.role == "gold"
-    numbers = [n for v in values[:100] if isinstance(v, Mapping) for n in v.values()]
-    gold = bool(numbers) and all(isinstance(number, Integral) for number in numbers)
-    why = "its numbers are whole" if gold else "it does not say otherwise"
-    what = "gold" if gold else "a run"
-    source.notes.notice("role", f"input read as {what}, because {why}")
-    return gold
-
-
-def _load_question_set(
-    value: Mapping[Any, Any],
-    source: Source,
-    format: str,
-) -> Dataset:
-    """Questions with relevant documents, as LlamaIndex saves them."""
-    relevant = value["relevant_docs"]
-    if not isinstance(relevant, Mapping):
-        raise source.error(f"relevant_docs must be an object, got {show(relevant)}")
+    gold = source.role == "gold"
+    if source.role is None:
+        some = islice(rows.values(), _SAMPLE)
+        numbers = [n for row in some if isinstance(row, Mapping) for n in row.values()]
+        gold = bool(numbers) and all(isinstance(number, Integral) for number in numbers)
+        why = "its numbers are whole" if gold else "it does not say otherwise"
+        what = "gold" if gold else "a run"
+        source.notes.notice("role", f"input read as {what}, because {why}")
     samples = Samples(source)
-    for query, documents in relevant.items():
-        samples.add(query, documents, gold=True, text=value["queries"].get(query))
+    for query, row in rows.items():
+        samples.add(query, row, gold=gold)
     return samples.finish(format)

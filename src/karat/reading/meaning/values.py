@@ -22,7 +22,6 @@ _WORDS = 3
 _LONG = 20
 _OPENINGS = ('["', "['", "[{", '{"')
 _TAGS = re.compile(r"[,;]")
-# Words without spaces, with one and the same mark between them.
 # What NumPy prints, and pandas writes into tables: values without commas.
 _QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
 _ARRAY = re.compile(rf"\[\s*(?:{_QUOTED.pattern})(?:\s+(?:{_QUOTED.pattern}))+\s*\]")
@@ -33,6 +32,7 @@ _TRUTH = {
     **dict.fromkeys(("bad", "down", "fail", "negative"), 0.0),
     "positive": 1.0,
 }
+# Words without spaces, with one and the same mark between them.
 _JOINED = re.compile(r"\s*[^\s,;|]+(?:(\s*[,;|]\s*)[^\s,;|]+)(?:\1[^\s,;|]+)*\s*")
 _NUMBER = "number"
 # The kinds of the values of a row, text or number, and what they are.
@@ -46,12 +46,7 @@ _ENOUGH = 100
 
 
 def show(value: object) -> str:
-    """A value as messages show it: its type and a short look.
-
-    Example:
-        >>> show([1, 2])
-        'list [1, 2]'
-    """
+    """A value as messages show it: its type and a short look."""
     if value is None:
         return "nothing (null)"
     look = repr(value) if not isinstance(value, list | dict) else _glimpse(value)
@@ -61,16 +56,10 @@ def show(value: object) -> str:
 
 def _glimpse(value: list[Any] | dict[Any, Any]) -> str:
     # The repr of a large or deep value takes long, or recurses too far.
-    if (
-        all(not isinstance(v, list | dict) for v in _parts(value))
-        and len(value) < _LONG
-    ):
+    parts = value.values() if isinstance(value, dict) else value
+    if len(value) < _LONG and not any(isinstance(p, list | dict) for p in parts):
         return repr(value)
     return f"with {counted(len(value), 'entry')}"
-
-
-def _parts(value: list[Any] | dict[Any, Any]) -> Sequence[Any]:
-    return [*value.values()] if isinstance(value, dict) else value
 
 
 def read_id(value: object, what: str, notes: Notes) -> str:
@@ -90,40 +79,31 @@ def read_id(value: object, what: str, notes: Notes) -> str:
     )
 
 
-def as_records(values: Any) -> Any:
-    """The same with named tuples as mappings, as ir_datasets hands them out.
+def as_record(row: Any) -> Any:
+    """A named tuple or a dataclass as a mapping, as ir_datasets has them; or as is."""
+    if hasattr(row, "_asdict"):
+        # A query of several parts says itself which is the text.
+        text = {"text": row.default_text()} if hasattr(row, "default_text") else {}
+        return row._asdict() | text
+    is_value = dataclasses.is_dataclass(row) and not isinstance(row, type)
+    return vars(row) if is_value else row
 
-    Example:
-        >>> from typing import NamedTuple
-        >>> class Row(NamedTuple):
-        ...     query_id: str
-        >>> as_records([Row("q1")])
-        [{'query_id': 'q1'}]
-    """
+
+def as_records(values: Any) -> Any:
+    """The same with named tuples as mappings."""
     if not isinstance(values, list) or not hasattr(next(iter(values), 0), "_asdict"):
         return values
-    # A query of several parts says itself which is the text.
-    return [
-        row._asdict()
-        | ({"text": row.default_text()} if hasattr(row, "default_text") else {})
-        for row in values
-    ]
+    return [*map(as_record, values)]
 
 
 def holds_rows(values: Sequence[Any]) -> bool:
     """Whether a list holds rows of query, document and number, as tuples or the like.
 
     Also rows as lines of TREC qrels and runs have them, and as ir_datasets does.
-
-    Example:
-        >>> holds_rows([("q1", "d7", 0.5)]), holds_rows([["d7", "d3", "d1"]])
-        (True, False)
     """
-    first: Any = values[0] if values else None
-    if hasattr(first, "_asdict"):
-        return is_row(infer(first._fields))
-    if dataclasses.is_dataclass(first) and not isinstance(first, type):
-        return is_row(infer(vars(first)))
+    first = as_record(values[0]) if values else None
+    if isinstance(first, dict) and first is not values[0]:
+        return is_row(infer(first))
     layouts = {_layout(row) for row in values[:_ENOUGH]}
     return len(layouts) == 1 and None not in layouts
 
@@ -139,27 +119,37 @@ def _layout(row: Any) -> tuple[str, ...] | None:
     return next((names for known, names in _ROWS if known.fullmatch(kinds)), None)
 
 
+def as_row(record: object, role: str | None) -> dict[str, str]:
+    """What the fields of a record are if it is a row under foreign names, as it looks.
+
+    Example:
+        >>> as_row({"anfrage": "q1", "dokument": "d7", "wert": "0.5"}, "run")
+        {'id': 'anfrage', 'document': 'dokument', 'score': 'wert'}
+    """
+    cells = record if isinstance(record, Mapping) else {}
+    values = [(plain_floats([c]) or [c])[0] for c in cells.values()]
+    if any(isinstance(value, str) and " " in value for value in values):
+        return {}
+    number = "grade" if role == "gold" else "score"
+    ours = {"query_id": "id", "doc_id": "document", _NUMBER: number}
+    names = zip(_layout(values) or (), map(str, cells), strict=False)
+    return {ours.get(kind, kind): theirs for kind, theirs in names if kind}
+
+
 def named_rows(values: Sequence[Any], role: str | None) -> Iterator[Any]:
     """Tuples of query, document and number as records."""
     number = "grade" if role == "gold" else "score"
     names = [number if n == _NUMBER else n for n in _layout(values[0]) or ()]
-    for row in values:
-        if hasattr(row, "_asdict"):
-            yield row._asdict()
-        elif is_list(row):
+    for row in map(as_record, values):
+        if isinstance(row, list | tuple):
             pairs = zip(names, row, strict=False)
             yield {name: value for name, value in pairs if name}
         else:
-            yield vars(row)
+            yield row
 
 
 def are_ids(*columns: Iterable[Any]) -> bool:
-    """Whether all of these are texts that can be ids, without looking at each.
-
-    Example:
-        >>> are_ids(["d1", "d2"]), are_ids(["d1", " "]), are_ids(["d1", 2])
-        (True, False, False)
-    """
+    """Whether all of these are texts that can be ids, without looking at each."""
     for ids in columns:
         try:
             joined = "".join(ids)
@@ -197,12 +187,7 @@ def read_number(value: object, what: str) -> float:
 
 
 def plain_floats(values: Collection[Any]) -> list[float] | None:
-    """The numbers that these are or spell; None if any has to be looked at by itself.
-
-    Example:
-        >>> plain_floats([1, 0.5]), plain_floats(["1e3"]), plain_floats([True])
-        ([1.0, 0.5], [1000.0], None)
-    """
+    """The numbers that these are or spell; None if any has to be looked at alone."""
     kinds = {*map(type, values)}
     if not kinds <= {float, int} and (kinds != {str} or "_" in "".join(values)):
         return None
@@ -246,12 +231,7 @@ def note_unread(name: str, value: object, notes: Notes, field: str = "grade") ->
 
 
 def read_cutoff(value: object) -> int:
-    """A query's own k.
-
-    Example:
-        >>> read_cutoff("5")
-        5
-    """
+    """A query's own k."""
     if isinstance(value, str) and re.fullmatch(r"\s*\+?0*[1-9][0-9]{0,8}\s*", value):
         return int(value)
     if hasattr(value, "__index__") and not isinstance(value, bool):
@@ -305,10 +285,6 @@ def looks_like_text(values: Sequence[str]) -> bool:
 
     Prose has three words or more, or is long and not ASCII: many scripts do without
     spaces.
-
-    Example:
-        >>> looks_like_text(["doc-7", "doc-3"]), looks_like_text(["The sky is blue."])
-        (False, True)
     """
     values = values[:1000]
     together = "".join(values)
@@ -327,10 +303,6 @@ def unpack(value: object) -> Any:
     """A list or mapping written into a string, as tables and logs do; else the value.
 
     JSON, or the way Python prints lists, which is what pandas writes into tables.
-
-    Example:
-        >>> unpack('["a", "b"]'), unpack("['a']"), unpack("plain")
-        (['a', 'b'], ['a'], 'plain')
     """
     if type(value) is list or type(value) is dict:
         return value
