@@ -11,7 +11,7 @@ import pytest
 import karat
 from karat.extend import FormatError, Policies, Source
 from karat.reading import json_text, readers
-from karat.reading.meaning import documents as reading_documents
+from karat.reading.meaning import records
 from karat.reading.meaning.rows import Table
 from karat.reading.source import Batched, Notes
 
@@ -129,5 +129,5 @@ def test_documents_with_scores(
             return str(error)
 
     ours = scored()
-    monkeypatch.setattr(reading_documents, "_read_plain_documents", lambda _: None)
+    monkeypatch.setattr(records, "read_plain_documents", lambda _: None)
     assert ours == scored()
