@@ -4,8 +4,9 @@ Long lists of texts are packed into as few questions as a budget of tokens allow
 the questions of a sample are asked side by side.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import starmap
 from typing import Any, NamedTuple, TypeAlias
@@ -35,36 +36,19 @@ _LISTS = ("alone", "parts", "against")
 _ANOTHER_FORM = "has a verdict of another form"
 
 
-@dataclass(frozen=True, slots=True)
-class _Finding:
-    """What one reply says about one claim."""
-
-    alone: frozenset[int] = frozenset()
-    parts: frozenset[int] = frozenset()
-    complete: bool = False
-    against: frozenset[int] = frozenset()
-    reason: str = ""
-
-    @property
-    def rank(self) -> float:
-        """The rank at which the claim is found, by this reply."""
-        completed = max(self.parts) if self.complete else float("inf")
-        return min([*self.alone, completed])
-
-
 _Claims: TypeAlias = Mapping[int, str]
 """The text of each claim by its index; a question numbers those of a batch from 1."""
 
 
 class _Answered(NamedTuple):
-    """Claims beside contexts, the valid findings by claim, and why others have none.
+    """Claims beside contexts, the valid verdicts by claim, and why others have none.
 
     `invalid` are the prompts whose replies could not be used.
     """
 
     claims: _Claims
     contexts: Sequence[Context]
-    findings: Mapping[int, _Finding]
+    verdicts: Mapping[int, Verdict]
     problem: str | None = None
     invalid: Sequence[Prompt] = ()
 
@@ -111,12 +95,12 @@ def _ask(
     question: str | None,
     wording: Prompts,
 ) -> Conversation[_Answered]:
-    """Ask, and once more about the claims without a valid finding."""
-    findings: dict[int, _Finding] = {}
+    """Ask, and once more about the claims without a valid verdict."""
+    verdicts: dict[int, Verdict] = {}
     sent: list[Prompt] = []
     problem: str | None = None
     for last in (False, True):
-        rest = {n: text for n, text in claims.items() if n not in findings} or claims
+        rest = {n: text for n, text in claims.items() if n not in verdicts} or claims
         numbers = {index % _CLAIMS + 1: index for index in rest}
         numbered = [(number, rest[index]) for number, index in numbers.items()]
         prompt = prompts.support_prompt(numbered, contexts, assessor, question, wording)
@@ -124,12 +108,12 @@ def _ask(
         reply = yield sent[-1]
         wrong = cut_problem(reply, last=last)
         if not wrong:
-            valid, wrong = _read_findings(reply.text, numbers, contexts)
-            findings |= valid
+            valid, wrong = _read_verdicts(reply.text, numbers, contexts)
+            verdicts |= valid
         problem = wrong or problem
-        if len(findings) == len(claims):
-            return _Answered(claims, contexts, findings)
-    return _Answered(claims, contexts, findings, problem, sent)
+        if len(verdicts) == len(claims):
+            return _Answered(claims, contexts, verdicts)
+    return _Answered(claims, contexts, verdicts, problem, sent)
 
 
 def _follow_ups(
@@ -137,29 +121,29 @@ def _follow_ups(
 ) -> Iterator[tuple[_Claims, list[Context]]]:
     """Claims whose parts no question showed together, beside excerpts of them."""
     for index, claim in enumerate(texts):
-        findings = [
-            (one.contexts, one.findings[index])
+        verdicts = [
+            (one.contexts, one.verdicts[index])
             for one in answered
-            if index in one.findings
+            if index in one.verdicts
         ]
-        partly = [(part, finding.parts) for part, finding in findings if finding.parts]
+        partly = [(pieces, _parts(one)) for pieces, one in verdicts if _parts(one)]
         if len(partly) < 2:  # noqa: PLR2004
             continue
         earliest = sorted(min(parts) for _, parts in partly)[1]
-        if min(finding.rank for _, finding in findings) <= earliest:
+        if min(one.rank or math.inf for _, one in verdicts) <= earliest:
             continue
         passages = [
             (rank, "\n".join(text for at, text in pieces if at == rank))
             for pieces, parts in partly
-            for rank in sorted(parts)
+            for rank in parts
         ]
         yield {index: claim}, excerpts(passages, claim, budget)
 
 
-def _read_findings(
+def _read_verdicts(
     text: str, numbers: Mapping[int, int], contexts: Sequence[Context]
-) -> tuple[dict[int, _Finding], str]:
-    """The valid findings of a reply, and what is wrong with the rest of it.
+) -> tuple[dict[int, Verdict], str]:
+    """The valid verdicts of a reply, and what is wrong with the rest of it.
 
     One made-up claim and none of it counts.
     """
@@ -174,7 +158,7 @@ def _read_findings(
     if not isinstance(entries, list):
         return {}, "it has no list of verdicts"
     ranks = {*dict(contexts)}
-    findings: dict[int, _Finding] = {}
+    verdicts: dict[int, Verdict] = {}
     problems: list[str] = []
     seen: set[int] = set()
     for entry in entries:
@@ -182,21 +166,21 @@ def _read_findings(
         if not named or len(named) != 1 or named[0] not in numbers:
             return {}, "it judges a claim that was not asked about"
         number = named[0]
-        finding = _read_finding(entry, ranks)
+        verdict = _read_verdict(entry, ranks)
         if number in seen:
-            findings.pop(numbers[number], None)
+            verdicts.pop(numbers[number], None)
             problems.append(f"claim {number} has two verdicts")
-        elif isinstance(finding, str):
-            problems.append(f"claim {number} {finding}")
+        elif isinstance(verdict, str):
+            problems.append(f"claim {number} {verdict}")
         else:
-            findings[numbers[number]] = finding
+            verdicts[numbers[number]] = verdict
         seen.add(number)
     problems += [f"claim {n} has no verdict" for n in numbers if n not in seen]
     more = "; ..." if len(problems) > _PROBLEMS else ""
-    return findings, "; ".join(problems[:_PROBLEMS]) + more
+    return verdicts, "; ".join(problems[:_PROBLEMS]) + more
 
 
-def _read_finding(entry: Mapping[str, Any], ranks: set[int]) -> _Finding | str:
+def _read_verdict(entry: Mapping[str, Any], ranks: set[int]) -> Verdict | str:
     alone, parts, against = (read_numbers(entry.get(name)) for name in _LISTS)
     complete = read_flag(entry.get("complete"))
     if entry.keys().isdisjoint((*_LISTS, "complete")):
@@ -205,43 +189,53 @@ def _read_finding(entry: Mapping[str, Any], ranks: set[int]) -> _Finding | str:
         return _ANOTHER_FORM
     if made_up := sorted({*alone, *parts, *against} - ranks):
         return f"names context {made_up[0]}, which was not shown"
-    # Complete without parts is how some models say that one is enough.
-    complete = complete and bool(parts)
     reason = read_reason(entry.get("reason"))
     if is_blank(reason):
         return "repeats the form it was shown instead of filling it in"
     if against and (both := sorted({*alone} & {*against})):
         return f"has context {both[0]} both for and against it"
-    return _Finding(
-        frozenset(alone), frozenset(parts), complete, frozenset(against), reason
+    alone, parts, against = (sorted({*row}) for row in (alone, parts, against))
+    return Verdict(
+        "",
+        alone=tuple(alone),
+        # Complete without parts is how some models say that one is enough.
+        together=tuple(parts) if complete else (),
+        partial=() if complete else tuple(parts),
+        against=tuple(against),
+        reason=reason,
     )
+
+
+def _parts(verdict: Verdict) -> tuple[int, ...]:
+    """Ranks that state parts of the claim, whether or not these are all of it."""
+    return verdict.together or verdict.partial
 
 
 def _merge(item: Item, index: int, answered: Sequence[_Answered]) -> Verdict:
     """What all replies say about one claim; the reason is that of the best rank."""
-    findings: list[_Finding] = []
+    every: list[Verdict] = []
     alone, parts, against = set[int](), set[int](), set[int]()
-    complete: list[frozenset[int]] = []
     for one in answered:
-        if index in one.claims and index not in one.findings:
+        if index in one.claims and index not in one.verdicts:
             return Verdict(item.id, item.text, failure=one.problem)
-        if index in one.findings:
-            finding = one.findings[index]
-            findings.append(finding)
-            alone |= finding.alone
-            parts |= finding.parts
-            against |= finding.against
-            complete += [finding.parts] if finding.complete else []
-    together = min(complete, key=max) if complete else ()
+        if index in one.verdicts:
+            verdict = one.verdicts[index]
+            every.append(verdict)
+            alone.update(verdict.alone)
+            parts.update(_parts(verdict))
+            against.update(verdict.against)
+    together = min((v.together for v in every if v.together), key=max, default=())
     # Where nothing supports the claim, the reason is that of what comes nearest.
     best = min(
-        findings, key=lambda f: (f.rank, not f.against, not f.parts), default=_Finding()
+        every,
+        key=lambda v: (v.rank or math.inf, not v.against, not _parts(v)),
+        default=Verdict(item.id),
     )
     return Verdict(
         item.id,
         item.text,
         tuple(sorted(alone)),
-        tuple(sorted(together)),
+        together,
         best.reason,
         partial=() if alone or together else tuple(sorted(parts)),
         against=tuple(sorted(against - alone)),
