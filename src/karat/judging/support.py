@@ -126,7 +126,11 @@ def _follow_ups(
             for one in answered
             if index in one.verdicts
         ]
-        partly = [(pieces, _parts(one)) for pieces, one in verdicts if _parts(one)]
+        partly = [
+            (pieces, parts)
+            for pieces, one in verdicts
+            if (parts := one.together or one.partial)
+        ]
         if len(partly) < 2:  # noqa: PLR2004
             continue
         earliest = sorted(min(parts) for _, parts in partly)[1]
@@ -194,7 +198,7 @@ def _read_verdict(entry: Mapping[str, Any], ranks: set[int]) -> Verdict | str:
         return "repeats the form it was shown instead of filling it in"
     if against and (both := sorted({*alone} & {*against})):
         return f"has context {both[0]} both for and against it"
-    alone, parts, against = (sorted({*row}) for row in (alone, parts, against))
+    alone, parts, against = map(sorted, map(set, (alone, parts, against)))
     return Verdict(
         "",
         alone=tuple(alone),
@@ -204,11 +208,6 @@ def _read_verdict(entry: Mapping[str, Any], ranks: set[int]) -> Verdict | str:
         against=tuple(against),
         reason=reason,
     )
-
-
-def _parts(verdict: Verdict) -> tuple[int, ...]:
-    """Ranks that state parts of the claim, whether or not these are all of it."""
-    return verdict.together or verdict.partial
 
 
 def _merge(item: Item, index: int, answered: Sequence[_Answered]) -> Verdict:
@@ -222,13 +221,17 @@ def _merge(item: Item, index: int, answered: Sequence[_Answered]) -> Verdict:
             verdict = one.verdicts[index]
             every.append(verdict)
             alone.update(verdict.alone)
-            parts.update(_parts(verdict))
+            parts.update(verdict.together, verdict.partial)
             against.update(verdict.against)
     together = min((v.together for v in every if v.together), key=max, default=())
     # Where nothing supports the claim, the reason is that of what comes nearest.
     best = min(
         every,
-        key=lambda v: (v.rank or math.inf, not v.against, not _parts(v)),
+        key=lambda v: (
+            v.rank or math.inf,
+            not v.against,
+            not (v.together or v.partial),
+        ),
         default=Verdict(item.id),
     )
     return Verdict(
