@@ -104,11 +104,12 @@ class Comparison(PlainResult):
         Args:
             difference: between the means of two runs that differ as these do.
         """
-        rows = [
-            [_name(one, several=True), number(one.spread), str(one.n), _needed(count)]
-            for one in self.differences
-            for count in [one.queries_for(difference)]
-        ]
+        rows = []
+        for one in self.differences:
+            count = one.queries_for(difference)
+            needed = about(count) if math.isfinite(count) else DASH
+            name = _name(one, several=True)
+            rows.append([name, number(one.spread), str(one.n), needed])
         title = f"queries that would show a difference of {difference:g}"
         columns = ["metric", "spread between queries", "queries", "needed"]
         return Table(columns, rows, title=title, texts=(0,))
@@ -291,10 +292,6 @@ class Comparison(PlainResult):
 
 def _name(one: Difference, *, several: bool) -> str:
     return f"{one.metric} ({one.candidate} v {one.baseline})" if several else one.metric
-
-
-def _needed(count: float) -> str:
-    return about(count) if math.isfinite(count) else DASH
 
 
 def _row(one: Difference, *, several: bool) -> list[str]:

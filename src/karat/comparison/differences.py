@@ -141,17 +141,16 @@ class Difference:
             least = f"p cannot be below {self.smallest_p:.2g}"
             return f"{said}, {counted} are too few: {least}"
         said += f", p = {show_p(self.adjusted_p)}".replace("= below", "below")
-        return f"{said}; {self._remedy()}" if self.verdict == "undecided" else said
+        if self.verdict != "undecided":
+            return said
+        if not self.more_queries <= _TOO_MANY * self.n:
+            return f"{said}; to settle it takes more queries than are worth asking"
+        return f"{said}; about {about(self.more_queries)} more queries would settle it"
 
     @property
     def few(self) -> bool:
         """Whether there are too few queries, or clusters, for any verdict."""
         return self.n < FEWEST or self.units < FEWEST_CLUSTERS
-
-    def _remedy(self) -> str:
-        if not self.more_queries <= _TOO_MANY * self.n:
-            return "to settle it takes more queries than are worth asking"
-        return f"about {about(self.more_queries)} more queries would settle it"
 
 
 _VERBS: dict[str, str] = {

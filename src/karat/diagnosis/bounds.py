@@ -120,7 +120,11 @@ def bounds_of(
     every = {grade for row in labels.values() for grade in row.values()}
     grades = tuple(sorted(grade for grade in every if grade > 0)) or (1.0,)
     judged = [1 - len(q.unjudged) / q.top if q.top else math.nan for q in queries]
-    metrics = {f"{name}@{k}": _metric(name, k, threshold) for name in _METRICS}
+    metrics: dict[str, Any] = {f"{n}@{k}": read_metric(f"{n}@{k}") for n in _METRICS}
+    for name, metric in metrics.items():
+        # nDCG pays every grade what it is worth, whatever counts as relevant.
+        if not isinstance(metric, NDCG):
+            metrics[name] = replace(metric, threshold=threshold)
     plain = _hits(queries, [np.zeros((1, len(q.unjudged))) for q in queries])
     scores = {name: metric.score(plain[0]) for name, metric in metrics.items()}
     exact = [_ways(len(q.unjudged), grades) is not None for q in queries]
@@ -170,12 +174,6 @@ def _read(
         below,
         min(k, len(ranking)),
     )
-
-
-def _metric(name: str, k: int, threshold: float | None) -> Any:
-    metric: Any = read_metric(f"{name}@{k}")
-    # nDCG pays every grade what it is worth, whatever counts as relevant.
-    return metric if name == "ndcg" else replace(metric, threshold=threshold)
 
 
 @lru_cache(maxsize=32)

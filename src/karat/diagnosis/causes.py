@@ -191,10 +191,12 @@ def _near_miss(evidence: Evidence, one: MissedItem) -> Explanation | None:
         # The corpus has the text as it is: another one is another document.
         return None
     letters = shares.passage.gold.letters
-    alike = [
-        _window(letters, text.letters) if len(letters) >= _LONG // 2 else 0.0
-        for text in shares.passage.documents[: evidence.k]
-    ]
+    alike = []
+    for text in shares.passage.documents[: evidence.k]:
+        # A longer document is as near as the part of it that is most like the gold.
+        score = partial_ratio if len(text.letters) > len(letters) else ratio
+        short = len(letters) < _LONG // 2
+        alike.append(0.0 if short else score(letters, text.letters) / 100)
     best, number = 0.0, -1
     for place, own in enumerate(alike):
         share = shares.share(place)
@@ -324,12 +326,6 @@ def _changes(gold: str, text: str) -> tuple[str, ...]:
         if how == "replace" and a > 0 and max(b - a, d - c) <= _FEW_WORDS
     ]
     return tuple(changes[:_SHOWN])
-
-
-def _window(gold: str, document: str) -> float:
-    """How alike a gold text is to the part of a document that is most like it."""
-    alike = partial_ratio if len(document) > len(gold) else ratio
-    return alike(gold, document) / 100
 
 
 _CHECKS: dict[str, Callable[[Evidence, MissedItem], Explanation | None]] = {

@@ -329,7 +329,11 @@ class Diagnosis(PlainResult):
                 query = _named(miss.query, self.texts.get(miss.query))
                 name = miss.item if self.matcher.startswith("id") else ""
                 item = _named(name, miss.text) or miss.item
-                rows.append([query, item, cause, _why(miss)])
+                differs = ", ".join(
+                    word for one in miss.related for word in one.differs
+                )
+                why = f"{miss.reason}; differs: {differs}" if differs else miss.reason
+                rows.append([query, item, cause, why])
         title = f"misses: {len(rows)} of {len(self.misses)}"
         columns = ["query", "gold item", "cause", "evidence"]
         return Table(columns, rows, title=title, texts=range(4))
@@ -440,8 +444,3 @@ def _named(name: str, text: str | None) -> str:
     """A name and what stands behind it, in one short line."""
     line = " ".join(f"{name}: {text or ''}".strip(": ").split())
     return line if len(line) <= _LONG else line[: _LONG - 3] + "..."
-
-
-def _why(miss: Miss) -> str:
-    differs = ", ".join(word for one in miss.related for word in one.differs)
-    return f"{miss.reason}; differs: {differs}" if differs else miss.reason

@@ -21,7 +21,7 @@ from karat.diagnosis.evidence import (
     corpus_texts,
     item_texts,
 )
-from karat.errors import DataError, UsageError
+from karat.errors import UsageError
 from karat.matching.coverage.alphabet import Source
 from karat.matching.id_forms import other_forms
 from karat.reading.readers import read, read_queries
@@ -175,8 +175,13 @@ def doctor(
         "texts of queries": bool(questions),
         TWO_RUNS: len(ranked) > 1 or (both and bool(ranked)),
     }
-    every = (*map(_unread, notes.problems), *check.all())
-    findings = sorted(dict.fromkeys(every), key=lambda one: [*KINDS].index(one.kind))
+    unread = []
+    for problem in notes.problems:
+        where = "" if problem.line is None else f" (line {problem.line})"
+        kind, query = problem.finding or "unreadable", str(problem.query or "")
+        unread.append(Finding(kind, query, "", f"{problem.problem}{where}"))
+    every = dict.fromkeys([*unread, *check.all()])
+    findings = sorted(every, key=lambda one: [*KINDS].index(one.kind))
     return GoldFindings(
         gold=own.name,
         queries=len(own.queries),
@@ -184,13 +189,6 @@ def doctor(
         findings=tuple(findings),
         not_examined={n: needs for n, needs in KINDS.items() if not present[needs]},
     )
-
-
-def _unread(problem: DataError) -> Finding:
-    """What could not be read, and was passed over."""
-    where = "" if problem.line is None else f" (line {problem.line})"
-    kind, query = problem.finding or "unreadable", str(problem.query or "")
-    return Finding(kind, query, "", f"{problem.problem}{where}")
 
 
 @dataclass

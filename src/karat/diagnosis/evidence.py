@@ -288,6 +288,8 @@ class Evidence:
         """What an item says, in any of its forms."""
         if not self.ids:
             return item_texts(self.gold, query, self.corpus).get(item, ())
+        if self.corpus is None and not self.has_texts:
+            return ()
         corpus = self.corpus or {}
         texts = (corpus.get(name) or self._seen.get(name) for name in ids)
         return tuple(filter(None, texts))

@@ -6,6 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import mean, median
 from typing import NamedTuple
 
+import numpy as np
+
+from karat.data.arrays import Floats
 from karat.data.tables import counted, number
 from karat.diagnosis.diagnosis import CAUSES, Miss, Related, RunFinding
 from karat.diagnosis.evidence import Evidence, MissedItem, key_of
@@ -39,28 +42,29 @@ class Detection(NamedTuple):
     whole_run: bool = True
 
 
-def _is_no_chance(count: int, chances: Sequence[float]) -> bool:
+def _is_no_chance(count: int, chances: Floats) -> bool:
     """Whether more things happened than their chances let expect."""
-    spread = sum(chance * (1 - chance) for chance in chances)
-    return count - sum(chances) >= _BEYOND * math.sqrt(max(spread, _HALF))
+    spread = float((chances * (1 - chances)).sum())
+    return count - float(chances.sum()) >= _BEYOND * math.sqrt(max(spread, _HALF))
 
 
 def _reversed(evidence: Evidence) -> Detection | None:
     """Relevant items stand at the end of rankings, and not at their beginning."""
-    rows = evidence.items.items()
-    # Ranks with gaps may be higher than the number of documents.
-    depth = {q: max([evidence.depth[q], *r.values()]) for q, r in rows}
-    ranks = {q: [rank for rank in row.values() if rank] for q, row in rows}
-    pairs = [(min(r), depth[q] + 1 - max(r)) for q, r in ranks.items() if r]
-    worse = sum(first > last for first, last in pairs)
-    uneven = sum(first != last for first, last in pairs)
-    now, then = (sum(1 / pair[end] for pair in pairs) for end in (0, 1))
-    if not _is_no_chance(worse, [_HALF] * uneven) or then < _BETTER * now:
+    depth, ends = {}, []
+    for query, row in evidence.items.items():
+        # Ranks with gaps may be higher than the number of documents.
+        depth[query] = max([evidence.depth[query], *row.values()])
+        if ranks := [rank for rank in row.values() if rank]:
+            ends.append((min(ranks), depth[query] + 1 - max(ranks)))
+    first, last = np.array(ends, np.float64).reshape(-1, 2).T
+    worse, uneven = int((first > last).sum()), int((first != last).sum())
+    now, then = float((1 / first).sum()), float((1 / last).sum())
+    if not _is_no_chance(worse, np.full(uneven, _HALF)) or then < _BETTER * now:
         return None
     sentence = (
-        f"for {worse} of {counted(len(pairs), 'query')} the first relevant document is "
+        f"for {worse} of {counted(len(ends), 'query')} the first relevant document is "
         f"nearer to the end of the ranking than to its beginning: mean reciprocal rank "
-        f"{number(now / len(pairs))} from the top, {number(then / len(pairs))} from "
+        f"{number(now / len(ends))} from the top, {number(then / len(ends))} from "
         "the end"
     )
     places = (
@@ -107,7 +111,8 @@ def _mixed_up(evidence: Evidence) -> Detection | None:
 
     def beyond(most: int, some: Sequence[str]) -> bool:
         there = sum(ranks[query] <= most for query in some)
-        luck = [1 - (1 - chance[most]) ** len(empty[query]) for query in some]
+        items = np.array([len(empty[query]) for query in some])
+        luck = 1 - (1 - chance[most]) ** items
         return there >= max(least / 2, _HALF * len(some)) and _is_no_chance(there, luck)
 
     # Poor search has its gold further down; search for something else has it nowhere.
@@ -205,7 +210,7 @@ def _never_retrieved(evidence: Evidence) -> Detection | None:
     alone = 1 - mean(again) if again else 1.0
     if len(never) < max(_SOME, (_QUARTER + alone) * len(absent)):
         return None
-    if not _is_no_chance(len(never), [alone] * len(absent)):
+    if not _is_no_chance(len(never), np.full(len(absent), alone)):
         return None
     sentence = (
         f"{len(never)} of {counted(len(absent), 'gold item')} that were not retrieved "

@@ -244,12 +244,6 @@ def signed(value: float, *, zero: bool) -> str:
     return f"{value:+.3f}" if zero else f"{value:.3f}"
 
 
-def few_of(xs: Sequence[float]) -> list[float]:
-    """As many of the numbers as there is room to write out."""
-    step = -(-len(xs) // 10)
-    return [x for place, x in enumerate(xs) if not place % step]
-
-
 def ticks_between(low: float, high: float) -> list[float]:
     """Round numbers from low to high, about five."""
     rough = (high - low) / 5 or 1.0

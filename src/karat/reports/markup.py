@@ -129,29 +129,21 @@ def figure(chart: Chart) -> Markup:
 
 def grid(table: Table, *, titled: bool = True) -> Markup:
     """A table, which scrolls by itself where it is too wide."""
-
-    def cells(kind: str, row: Sequence[str]) -> Markup:
-        return tag(
-            "tr",
-            *(
-                tag(
-                    kind if place or kind == "th" else "th",
-                    cell,
-                    _class="text" if place in table.texts else "number",
-                    scope=("col" if kind == "th" else "row")
-                    if kind == "th" or not place
-                    else False,
-                )
-                for place, cell in enumerate(row)
-            ),
-        )
-
-    caption = (tag("caption", table.title),) if titled and table.title else ()
+    kinds = [
+        "text" if n in table.texts else "number" for n in range(len(table.columns))
+    ]
+    named = zip(table.columns, kinds, strict=True)
+    head = [tag("th", name, _class=kind, scope="col") for name, kind in named]
+    body = []
+    for first, *cells in table.rows:
+        rest = zip(cells, kinds[1:], strict=True)
+        others = [tag("td", cell, _class=kind) for cell, kind in rest]
+        body.append(tag("tr", tag("th", first, _class=kinds[0], scope="row"), *others))
     grid = tag(
         "table",
-        *caption,
-        tag("thead", cells("th", table.columns)),
-        tag("tbody", *(cells("td", row) for row in table.rows)),
+        *([tag("caption", table.title)] if titled and table.title else []),
+        tag("thead", tag("tr", *head)),
+        tag("tbody", *body),
     )
     notes = [tag("p", note, _class="note") for note in table.notes]
     label = table.title or "table"

@@ -62,7 +62,9 @@ def interval_of(
     bound = _bound(row, widest, 1 - alpha, binary=binary)
     if bound is not None:
         least, most = bound
-        both = not shown or (_one_way(row) and not least <= 0 <= most)
+        # Where all queries differ the same way, nothing was seen of any other.
+        one_way = (row.totals[row.sizes > 0] * row.mean > 0).all()
+        both = not shown or (one_way and not least <= 0 <= most)
         low = min(low, least) if both or not up else low
         high = max(high, most) if both or up else high
     low, high = max(low, -widest), min(high, widest)
@@ -77,11 +79,6 @@ def interval_of(
     if math.isinf(high - low) or low == high:
         return None
     return Interval(low, high, 1 - alpha if level is None else level, "sign-flip")
-
-
-def _one_way(row: Flips) -> bool:
-    """Whether all queries differ the same way: nothing was seen of any other then."""
-    return bool((row.totals[row.sizes > 0] * row.mean > 0).all())
 
 
 def _bound(
