@@ -20,7 +20,7 @@ from karat.diagnosis.evidence import (
     corpus_texts,
     gold_of,
 )
-from karat.diagnosis.headroom import gains_of, headroom, ideal
+from karat.diagnosis.headroom import headroom, ideal
 from karat.diagnosis.run_findings import detect, run_findings
 from karat.diagnosis.slices import Slice, find_slices, query_features
 from karat.errors import NoCommonIdError, ParameterError, UsageError
@@ -94,9 +94,9 @@ def diagnose(
             "the evaluation kept no documents, so that nothing is known of what they "
             "say: diagnose the run itself, or evaluate it with keep=100"
         )
-    names = {d.id for row in result.kept.values() for d in row if d.id is not None}
-    names |= {n for row in gold_of(result).documents.values() for n in row}
     if corpus and matcher.startswith("id"):
+        names = {d.id for row in result.kept.values() for d in row if d.id is not None}
+        names |= {n for row in gold_of(result).documents.values() for n in row}
         check_corpus(names, corpus)
     notes += (f"{notice.kind}: {notice}" for notice in result.warnings)
     pool = None
@@ -119,20 +119,10 @@ class _Case:
         candidates: Evaluation | None,
     ) -> None:
         self.result, self.matcher, self.k = result, matcher, k
-        places = np.arange(len(result.queries))
-        matches, threshold = result.matches[matcher], result.policies.threshold
-        self.gains = gains_of(matches, places, threshold)
+        self.evidence = Evidence(result, matcher, corpus, k, candidates)
+        self.gains = self.evidence.gains
         self.hits = self._count(self._within(k))
-        self.whole = self._count(np.ones(len(self.gains.query), np.bool_))
-        items: dict[str, dict[str, int]] = {query: {} for query in result.queries}
-        for place, name, rank in zip(
-            self.gains.query.tolist(),
-            self.gains.name,
-            self.gains.rank.tolist(),
-            strict=True,
-        ):
-            items[result.queries[place]][name] = rank
-        self.evidence = Evidence(result, matcher, corpus, items, k, candidates)
+        self.whole = count_by(self.gains.query, self.gains.size)
 
     def diagnosis(self, notes: Sequence[str]) -> Diagnosis:
         """All that can be told."""

@@ -13,6 +13,7 @@ from karat.data.gold import Gold
 from karat.data.runs import Document, ranks_of
 from karat.diagnosis.corpus_search import LexicalRanks, closest, group_alike
 from karat.diagnosis.diagnosis import Related
+from karat.diagnosis.headroom import gains_of
 from karat.diagnosis.slices import DocumentFeatures
 from karat.diagnosis.text_damage import Habits, has_look_alikes, without_look_alikes
 from karat.errors import MismatchError
@@ -149,19 +150,24 @@ class Evidence:
         result: Evaluation,
         matcher: str,
         corpus: Mapping[str, str] | None,
-        items: Mapping[str, Mapping[str, int]],
         k: int,
         candidates: Evaluation | None = None,
     ) -> None:
-        self.items, self.k = items, k
-        self.candidates = None
+        matches, threshold = result.matches[matcher], result.policies.threshold
+        self.gains = gains_of(matches, np.arange(len(result.queries)), threshold)
+        # Query -> relevant item -> its first rank; 0: it was not retrieved.
+        self.items: dict[str, dict[str, int]] = {query: {} for query in result.queries}
+        places, ranks = self.gains.query.tolist(), self.gains.rank.tolist()
+        for place, name, rank in zip(places, self.gains.name, ranks, strict=True):
+            self.items[result.queries[place]][name] = rank
+        self.k, self.candidates = k, None
         if candidates is not None:
             rows = candidates.matches[matcher].first_ranks()
             self.candidates = dict(zip(candidates.queries, rows, strict=True))
         self.gold = gold_of(result)
         self.facts, self.corpus = result.facts, corpus
         self.ids, self.judged = matcher.startswith("id"), matcher.startswith("claims")
-        counts = result.matches[matcher].hits.retrieved.tolist()
+        counts = matches.hits.retrieved.tolist()
         self.depth = dict(zip(result.queries, counts, strict=True))
         texts = corpus or {}
         self.rankings = {
