@@ -218,20 +218,15 @@ class _Case:
 
     def _headroom(self, misses: Sequence[Miss]) -> dict[str, float]:
         """The mean parts of a perfect nDCG at k, which add up to 1."""
-        parts = headroom(self.gains, self.k)._asdict()
-        if self.evidence.corpus is not None:
-            absent = {
-                (m.query, m.item) for m in misses if m.cause == "not in the corpus"
-            }
-            query = (self.result.queries[place] for place in self.gains.query.tolist())
-            pairs = zip(query, self.gains.name, strict=True)
-            there = np.array([pair not in absent for pair in pairs], np.bool_)
-            parts["corpus"] = 1.0 - ideal(self.gains, there, self.k)
-            parts["candidates"] = parts["candidates"] - parts["corpus"]
-        defined = ~np.isnan(parts["score"])
-        if not defined.any():
-            return {}
-        return {name: float(part[defined].mean()) for name, part in parts.items()}
+        parts = headroom(self.gains, self.k)
+        if self.evidence.corpus is None:
+            return parts.means()
+        absent = {(m.query, m.item) for m in misses if m.cause == "not in the corpus"}
+        query = (self.result.queries[place] for place in self.gains.query.tolist())
+        pairs = zip(query, self.gains.name, strict=True)
+        there = np.array([pair not in absent for pair in pairs], np.bool_)
+        lost = 1.0 - ideal(self.gains, there, self.k)
+        return parts.means(candidates=parts.candidates - lost, corpus=lost)
 
     def _coverage(self) -> Iterator[tuple[int, float]]:
         """The share of gold text that fits in growing numbers of tokens."""

@@ -32,10 +32,10 @@ class Headroom(NamedTuple):
     cutoff: Floats  # what moving up from below k would add
     candidates: Floats  # what is not among the documents retrieved
 
-    def means(self) -> dict[str, float]:
+    def means(self, **more: Floats) -> dict[str, float]:
         """The mean of each part, over the queries with gold; empty without any."""
         known = ~np.isnan(self.score)
-        parts = self._asdict().items()
+        parts = {**self._asdict(), **more}.items()
         return {name: float(p[known].mean()) for name, p in parts if known.any()}
 
 

@@ -24,6 +24,7 @@ from karat.reports.drawing import (
     ticks_between,
 )
 
+_BINS = 10
 _KEY = '<rect class="k-bar {}" opacity="{:.2f}" width="12" height="12" rx="2"/>'
 
 
@@ -93,9 +94,7 @@ def draw_lines(
     return chart_of(title, " ".join(told), marks, frame.bottom + 40)
 
 
-def draw_scatter(
-    points: Sequence[Point], *, title: str, x: str, y: str, front: bool = True
-) -> Chart:
+def draw_scatter(points: Sequence[Point], *, title: str, x: str, y: str) -> Chart:
     """Points between two numbers: small x and large y are good."""
     ys = [point.y for point in points]
     low, high = limits_around(ys)
@@ -106,7 +105,7 @@ def draw_scatter(
         )
     ]
     best = pareto_front(points)
-    if front and len(best) > 1:
+    if len(best) > 1:
         path = frame.path([(point.x, point.y) for point in best])
         marks.append(f'<path class="k-line k-l0 k-front" d="{path}"/>')
     named: list[tuple[float, float]] = []
@@ -128,8 +127,8 @@ def draw_scatter(
         name = short_name(point.name)
         marks.append(text_at(left + (-8 if late else 8), down - 7, name, side, "k-ink"))
     told = (f"{p.name}: {short_number(p.y)} at {short_number(p.x)}" for p in points)
-    told_front = f" Not beaten in both: {', '.join(p.name for p in best)}."
-    description = f"{y} by {x}. {'; '.join(told)}.{told_front if front else ''}"
+    unbeaten = ", ".join(point.name for point in best)
+    description = f"{y} by {x}. {'; '.join(told)}. Not beaten in both: {unbeaten}."
     return chart_of(title, description, marks, frame.bottom + 40)
 
 
@@ -147,24 +146,23 @@ def draw_histogram(
     *,
     title: str,
     bounds: tuple[float, float],
-    bins: int = 10,
 ) -> Chart:
     """How many queries score how much, each series beside the others."""
     low, high = bounds
     counts = {}
     for name, values in scores.items():
-        own = counts[name] = [0] * bins
+        own = counts[name] = [0] * _BINS
         for value in values:
             share = (value - low) / (high - low)
-            own[min(max(int(share * bins + 1e-9), 0), bins - 1)] += 1
+            own[min(max(int(share * _BINS + 1e-9), 0), _BINS - 1)] += 1
     most = max((max(own) for own in counts.values()), default=0) or 1
     keys = [_KEY.format(f"k-f{n % len(COLOURS)}", 1) for n in range(len(counts))]
     legend, top = legend_of([*counts], keys)
-    edges = [low + (high - low) * place / bins for place in range(bins + 1)]
+    edges = [low + (high - low) * place / _BINS for place in range(_BINS + 1)]
     frame = Frame.around([low, high], (0.0, float(most)), top, straight=True)
     marks = [
         legend,
-        frame.axes(edges[:: bins // 5], ticks_between(0, most), "score", ""),
+        frame.axes(edges[:: _BINS // 5], ticks_between(0, most), "score", ""),
     ]
     room = (frame.at(edges[1], 0)[0] - frame.at(low, 0)[0]) * 0.88
     for place, own in enumerate(counts.values()):

@@ -169,13 +169,11 @@ def spread_of(sample: Sample) -> float:
     return sample.standard_error * math.sqrt(sample.n)
 
 
-def queries_needed(
-    difference: float, spread: float, alpha: float = ALPHA, power: float = _POWER
-) -> float:
+def queries_needed(difference: float, spread: float, alpha: float = ALPHA) -> float:
     """How many queries would show a mean difference of this size; may be infinite."""
     if difference == 0 or math.isnan(spread):
         return math.inf
-    distance = normal_quantile(1 - alpha / 2) + normal_quantile(power)
+    distance = normal_quantile(1 - alpha / 2) + normal_quantile(_POWER)
     return math.ceil((distance * spread / difference) ** 2) + float(_STUDENT)
 
 
