@@ -103,8 +103,7 @@ def explain(
             graded = zip(first.items(), hits.gold_grade.tolist(), strict=False)
             first = {item: rank for (item, rank), grade in graded if grade > 0}
             names = [_name(document, texts=texts) for document in documents]
-            ranking = _ranked(documents, names, hits, policies.threshold)
-            ranking = _without_blanks(replace(ranking, rows=[*ranking.rows, *missed]))
+            ranking = _ranked(documents, names, hits, missed, policies.threshold)
         for measure in (m for m in plan.measures if m.matcher == name):
             score = float(measure.metric.score(hits)[0])
             undefined = score != score  # noqa: PLR0124
@@ -176,6 +175,7 @@ def _shown(
     texts: bool,
 ) -> Table:
     """Which words of which document cover how much of which passage."""
+    nothing = DASH if any(found.differs for found in evidence) else ""
     rows = []
     for found in evidence:
         text = documents[found.rank - 1].text or ""
@@ -189,13 +189,11 @@ def _shown(
                 _short(words) if texts else "(text)",
                 (", ".join(found.differs) if texts else "(text)")
                 if found.differs
-                else DASH,
+                else nothing,
             ]
         )
     columns = ["gold item", "rank", "covered", "enough", "by these words", "differs"]
-    if not any(found.differs for found in evidence):
-        columns, rows = columns[:-1], [row[:-1] for row in rows]
-    return Table(columns, rows, texts=(0, 4, 5))
+    return Table(columns, rows, texts=(0, 4, 5)).without_empty()
 
 
 _LABELS = {
@@ -263,26 +261,22 @@ def _ranking(run: Run, query: str, policies: Policies) -> list[Document]:
 
 
 def _only(gold: Gold, query: str) -> Gold:
-    kinds: dict[str, Any] = {
-        kind: {query: getattr(gold, kind).get(query, {})} for kind in KINDS
+    parts: dict[str, Any] = {
+        kind: {query: own[query]}
+        for kind in (*KINDS, "references", "groups", "subtopics")
+        if query in (own := getattr(gold, kind))
     }
-    return Gold(
-        **kinds,
-        references={q: text for q, text in gold.references.items() if q == query},
-        order=(query,),
-        name=gold.name,
-        groups={q: row for q, row in gold.groups.items() if q == query},
-        subtopics={q: row for q, row in gold.subtopics.items() if q == query},
-    )
+    return Gold(**parts, order=(query,), name=gold.name)
 
 
 def _ranked(
     documents: list[Document],
     names: list[str],
     hits: Hits,
+    missed: Sequence[list[str]],
     threshold: float | None,
 ) -> Table:
-    """The documents by rank, each with its grade if it has one."""
+    """The documents by rank, each with its grade if it has one, and what was missed."""
     grades = dict(zip(hits.rank.tolist(), hits.grade.tolist(), strict=True))
     rows = [
         [
@@ -302,23 +296,11 @@ def _ranked(
         notes.append(f"... {what} without a label below rank {_ROWS}")
     total = int(hits.credits(threshold).relevant[0])
     graded = "" if threshold is None else f" (grade {threshold:g} or more)"
-    return Table(
-        ["document", "rank", "score", "grade"],
-        rows,
-        title=f"{len(documents)} retrieved, {total} relevant in gold{graded}",
-        notes=notes,
-    )
-
-
-def _without_blanks(table: Table) -> Table:
-    """The table without its scores, where no document has one."""
-    place = table.columns.index("score")
-    if any(row[place] != DASH for row in table.rows):
-        return table
-    columns, *rows = (
-        [*r[:place], *r[place + 1 :]] for r in (table.columns, *table.rows)
-    )
-    return replace(table, columns=columns, rows=rows)
+    grid = [["document", "rank", "score", "grade"], *rows, *missed]
+    if all(document.score is None for document in documents):
+        grid = [[name, rank, grade] for name, rank, _, grade in grid]
+    title = f"{len(documents)} retrieved, {total} relevant in gold{graded}"
+    return Table(grid[0], grid[1:], title=title, notes=notes)
 
 
 def _said(gold: Gold, verdicts: Sequence[Verdict]) -> dict[str, str]:

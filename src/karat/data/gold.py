@@ -1,7 +1,7 @@
 """Gold: what should have been retrieved, each kind of label in a field of its own."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import chain, islice
 from operator import methodcaller
@@ -226,21 +226,8 @@ class Gold:
         """The same labels, which no change to the caller's own can reach."""
         if self.is_plain and isinstance(self.documents, ColumnLabels):
             return self
-        return replace(
-            self,
-            passages=dict(self.passages),
-            spans=dict(self.spans),
-            answers=dict(self.answers),
-            claims=dict(self.claims),
-            documents={query: dict(row) for query, row in self.documents.items()},
-            references=dict(self.references),
-            sources={query: dict(row) for query, row in self.sources.items()},
-            groups={query: dict(row) for query, row in self.groups.items()},
-            subtopics={
-                query: {name: dict(grades) for name, grades in row.items()}
-                for query, row in self.subtopics.items()
-            },
-        )
+        own = {one.name: _copied(getattr(self, one.name)) for one in fields(self)}
+        return replace(self, **own)
 
     def fingerprint(self, query: str) -> str:
         """A short digest of one query's labels, equal only for equal labels."""
@@ -282,6 +269,12 @@ class Gold:
                 facts["subtopics"] = topics
             texts.append(encode(facts))
         return _digests(texts)
+
+
+def _copied(value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        return value
+    return {name: _copied(entry) for name, entry in value.items()}
 
 
 def label_fingerprints(

@@ -14,7 +14,7 @@ from karat.data.intervals import Interval
 from karat.data.matches import Matches
 from karat.data.policies import Policies
 from karat.data.tables import number
-from karat.errors import DataError, UnknownNameError, UsageError
+from karat.errors import DataError, ParameterError, UnknownNameError, UsageError
 from karat.results.measures import Measure
 from karat.stats import mean_interval
 
@@ -121,7 +121,14 @@ class MetricScores:
                 return None
             low, high = math.exp(found.low), math.exp(found.high)
             return Interval(low, high, found.level, found.method)
-        return mean_interval(self.defined, binary=self.binary, bounds=self.bounds)
+        scores, (low, high) = self.defined, self.bounds
+        try:
+            return mean_interval(scores, binary=self.binary, bounds=self.bounds)
+        except ParameterError:
+            raise UsageError(
+                f"the metric {self.metric} must score from {low:g} to {high:g}, which "
+                f"are its bounds, got {scores.min():g} to {scores.max():g}"
+            ) from None
 
 
 def score_measures(
