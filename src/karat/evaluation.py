@@ -15,7 +15,6 @@ from karat.data.matches import Matches, in_order
 from karat.data.policies import Policies
 from karat.data.queries import Query
 from karat.data.runs import Document, Notice, Run
-from karat.data.spelling import LETTER
 from karat.data.tables import counted
 from karat.errors import MismatchError, UnknownNameError, UsageError
 from karat.matching.matcher import Matcher
@@ -245,10 +244,9 @@ def _question(
     if queries and queries.keys().isdisjoint(wanted) and not options["force"]:
         raise no_common_query(None, [*queries], wanted)
     metrics = split_metrics(options["metrics"])
-    measures = (read_measure(metric, "id", None) for metric in metrics)
-    cutoffs = [getattr(measure.metric, LETTER, None) for measure in measures]
+    cutoffs = (read_measure(metric, AUTO).k for metric in metrics)
     own = [q.k for q in queries.values() if q.k is not None]
-    depths = (c for c in cutoffs if isinstance(c, int))
+    depths = (k for k in cutoffs if isinstance(k, int))
     return {
         **retrieving,
         "retriever": retriever,

@@ -18,7 +18,7 @@ from karat.data.spelling import LETTER
 from karat.errors import DataError, ParameterError, UsageError
 from karat.matching.matcher import Matcher
 from karat.matching.shipped import AUTO, JUDGED, choose, read_matcher
-from karat.metrics import Metric, read_metric, split_metrics
+from karat.metrics import Metric, split_metrics
 from karat.reading.meaning.aliases import ALIASES
 from karat.reading.pair import Pair, pair
 from karat.reading.readers import read, read_corpus, read_queries
@@ -55,7 +55,7 @@ class Plan:
     @cached_property
     def own_k(self) -> bool:
         """Whether any measure is spelled with the letter k."""
-        return any(measure.own_k for measure in self.measures)
+        return any(measure.k == LETTER for measure in self.measures)
 
     def match(
         self,
@@ -82,14 +82,12 @@ class Plan:
         if not self.matchers[matcher].costly:
             return self.policies
         own = 1 if own_k is None else int(own_k.max(initial=1))
-        metrics = (m.metric for m in self.measures if m.matcher == matcher)
-        cutoffs = [getattr(metric, LETTER, None) for metric in metrics]
+        cutoffs = [m.k for m in self.measures if m.matcher == matcher]
         if None in cutoffs:
             return self.policies
         deepest = max(own if k == LETTER else int(k or 1) for k in cutoffs)
-        return replace(
-            self.policies, depth=min(deepest, self.policies.depth or deepest)
-        )
+        depth = min(deepest, self.policies.depth or deepest)
+        return replace(self.policies, depth=depth)
 
 
 def _without_gold(
@@ -193,8 +191,7 @@ def _check_depth(plan: Plan, own_k: Ints | None, depth: int) -> None:
     """Refuse a metric that reads more documents than the retriever was asked for."""
     own = 0 if own_k is None else int(own_k.max(initial=0))
     for measure in plan.measures:
-        cutoff = getattr(measure.metric, LETTER, None) or 0
-        deepest = own if cutoff == LETTER else int(cutoff)
+        deepest = own if measure.k == LETTER else int(measure.k or 0)
         if deepest > depth:
             raise UsageError(
                 f"{measure.label} reads {deepest} documents, and the retriever was "
@@ -214,8 +211,7 @@ def _judged(gold: Gold, metrics: tuple[str | Metric, ...]) -> tuple[str, ...]:
     """`judged@k` for the deepest cutoff, if gold says of some that they do not help."""
     if gold.columns.grade.min(initial=1) > 0:
         return ()
-    read = (m if isinstance(m, Metric) else read_metric(m) for m in metrics)
-    cutoffs = (getattr(metric, LETTER, None) for metric in read)
+    cutoffs = (read_measure(metric, AUTO).k for metric in metrics)
     deepest = max((k for k in cutoffs if isinstance(k, int)), default=_JUDGED_AT)
     return (f"judged@{deepest}",)
 
@@ -240,9 +236,8 @@ def _choose(gold: Gold, run: Run, metrics: tuple[str | Metric, ...]) -> str | Ma
     try:
         return choose(gold, run)
     except DataError:
-        plain = (m for m in metrics if isinstance(m, Metric) or "[" not in m)
-        read = (m if isinstance(m, Metric) else read_metric(m) for m in plain)
-        if not metrics or any(metric.matcher is None for metric in read):
+        measures = (read_measure(metric, AUTO) for metric in metrics)
+        if not metrics or any(measure.matcher == AUTO for measure in measures):
             raise
         return read_matcher("id")
 

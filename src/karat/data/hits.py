@@ -62,14 +62,15 @@ class GoldGrades:
 
     def relevant(self, threshold: float | None) -> tuple[Ints, Floats]:
         """R of each query, and the same to divide by, undefined (NaN) where it is 0."""
-        return self.keep(threshold, lambda: self._relevant(threshold))
-
-    def _relevant(self, threshold: float | None) -> tuple[Ints, Floats]:
-        count = self.count
-        if threshold is not None or self.range[0] <= 0:
-            rows = is_relevant(self.grade, threshold)
-            count = count_by(self.query[rows], len(count))
-        return count, defined(count.astype(np.float64), count)
+        found: tuple[Ints, Floats] | None = self._kept.get(threshold)
+        if found is None:
+            count = self.count
+            if threshold is not None or self.range[0] <= 0:
+                rows = is_relevant(self.grade, threshold)
+                count = count_by(self.query[rows], len(count))
+            found = count, defined(count.astype(np.float64), count)
+            self._kept[threshold] = found
+        return found
 
 
 _UNKNOWN = GoldGrades(np.zeros(0, np.int64), np.zeros(0))
@@ -225,8 +226,22 @@ class Hits:
     def credits(self, threshold: float | None = None) -> Credits:
         """Each relevant item once, at its first rank, in the order of payment."""
         credits: Credits | None = self._kept.get(threshold)
-        if credits is None:
-            credits = self._kept[threshold] = self._pay(threshold)
+        if credits is not None:
+            return credits
+        alone = self.item is None or self.distinct
+        rows: Bools | slice = slice(None) if alone else self.first
+        if threshold is not None or self.gold.range[0] <= 0:
+            relevant = self.relevant(threshold)
+            rows = relevant if alone else relevant & self.first
+        query, rank, grade = self.query[rows], self.rank[rows], self.grade[rows]
+        if not alone:
+            order = np.lexsort((-grade, rank, query))
+            query, rank, grade = query[order], rank[order], grade[order]
+        place = place_by(query, self.size)
+        slot = np.maximum(rank, place)
+        whole = self.gold.relevant(threshold)
+        credits = Credits(query, rank, slot, place, grade, *whole)
+        self._kept[threshold] = credits
         return credits
 
     def found_within(self, k: int | str | None, threshold: float | None = None) -> Ints:
@@ -275,23 +290,6 @@ class Hits:
             return k
         assert self.own_k is not None, "evaluation resolves the letter k"  # noqa: S101
         return self.own_k[query]
-
-    def _pay(self, threshold: float | None) -> Credits:
-        rows = self._paid(threshold)
-        query, rank, grade = self.query[rows], self.rank[rows], self.grade[rows]
-        if self.item is not None and not self.distinct:
-            order = np.lexsort((-grade, rank, query))
-            query, rank, grade = query[order], rank[order], grade[order]
-        place = place_by(query, self.size)
-        slot = np.maximum(rank, place)
-        return Credits(query, rank, slot, place, grade, *self.gold.relevant(threshold))
-
-    def _paid(self, threshold: float | None) -> Bools | slice:
-        """Selects the rows that earn: relevant, and the first of their item."""
-        if threshold is None and self.gold.range[0] > 0:
-            return slice(None) if self.item is None or self.distinct else self.first
-        rows = self.relevant(threshold)
-        return rows if self.item is None or self.distinct else rows & self.first
 
 
 def _not(flags: Bools | None, size: int) -> Bools:

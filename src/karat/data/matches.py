@@ -75,17 +75,20 @@ class Matches:
         return [dict(islice(rows, count)) for count in self.hits.gold_count.tolist()]
 
 
+def merge_by_query(
+    sizes: Iterable[int], parts: Iterable[Mapping[int, T]]
+) -> dict[int, T]:
+    """What parts of so many queries know of each, by its index in the whole."""
+    return {
+        start + place: value
+        for start, values in zip([0, *accumulate(sizes)], parts, strict=False)
+        for place, value in values.items()
+    }
+
+
 def merge_matches(parts: Sequence[Matches]) -> Matches:
     """The matches of all queries, from those of disjoint parts in the same order."""
-    starts = [0, *accumulate(part.hits.size for part in parts)]
-
-    def moved(by_query: Iterable[Mapping[int, T]]) -> dict[int, T]:
-        return {
-            start + place: value
-            for start, values in zip(starts, by_query, strict=False)
-            for place, value in values.items()
-        }
-
+    sizes = [part.hits.size for part in parts]
     seen = [part.run_notices for part in parts if part.run_notices is not None]
     return replace(
         parts[0],
@@ -95,9 +98,9 @@ def merge_matches(parts: Sequence[Matches]) -> Matches:
         extra=sum(part.extra for part in parts),
         notices=merge_notices(part.notices for part in parts),
         run_notices=merge_notices(seen) if seen else None,
-        failures=moved(part.failures for part in parts),
-        verdicts=moved(part.verdicts for part in parts),
-        usage=moved(part.usage for part in parts),
+        failures=merge_by_query(sizes, (part.failures for part in parts)),
+        verdicts=merge_by_query(sizes, (part.verdicts for part in parts)),
+        usage=merge_by_query(sizes, (part.usage for part in parts)),
         provenance={k: v for part in parts for k, v in part.provenance.items()},
     )
 

@@ -140,8 +140,15 @@ class Table:
         sides = [
             "left" if n in self.texts else "right" for n in range(len(self.columns))
         ]
-        head = _in_html("th", self.columns, sides)
-        body = "".join(f"<tr>{_in_html('td', row, sides)}</tr>" for row in self.rows)
+
+        def line(tag: str, cells: Sequence[str]) -> str:
+            inside = "".join(
+                f'<{tag} style="text-align:{side}">{escape(cell)}</{tag}>'
+                for cell, side in zip(cells, sides, strict=True)
+            )
+            return f"<tr>{inside}</tr>"
+
+        body = "".join(line("td", row) for row in self.rows)
         notes = "".join(
             f'<div style="font-size:85%">{escape(note)}</div>' for note in self.notes
         )
@@ -152,7 +159,7 @@ class Table:
             else ""
         )
         return (
-            f"<table>{caption}<thead><tr>{head}</tr></thead>"
+            f"<table>{caption}<thead>{line('th', self.columns)}</thead>"
             f"<tbody>{body}</tbody></table>{notes}"
         )
 
@@ -232,20 +239,8 @@ def _lines(text: str, room: int) -> list[str]:
     return [line.replace("\0", "") for line in lines]
 
 
-def _in_html(tag: str, cells: Sequence[str], sides: Sequence[str]) -> str:
-    from html import escape  # noqa: PLC0415
-
-    return "".join(
-        f'<{tag} style="text-align:{side}">{escape(cell)}</{tag}>'
-        for cell, side in zip(cells, sides, strict=True)
-    )
-
-
 def _in_markdown(text: str) -> str:
     plain = clean(text)
-    for mark in "\\|<>`*_[]":
-        plain = plain.replace(mark, f"\\{mark}" if mark not in "<>" else _ANGLE[mark])
-    return plain
-
-
-_ANGLE = {"<": "&lt;", ">": "&gt;"}
+    for mark in "\\|`*_[]":
+        plain = plain.replace(mark, f"\\{mark}")
+    return plain.replace("<", "&lt;").replace(">", "&gt;")

@@ -14,6 +14,7 @@ from karat.data.matches import Matches
 from karat.data.policies import Policies
 from karat.data.queries import DEFAULT_K, Query
 from karat.data.runs import Document, Latency, Notice, TopDocuments
+from karat.data.spelling import LETTER
 from karat.data.tables import Table, counted, number
 from karat.errors import UnknownNameError, UsageError
 from karat.metrics import Metric
@@ -167,7 +168,7 @@ class Evaluation(SavedResult, Mapping[str, MetricScores]):
                 "evaluation did not look for: evaluate the run again with this metric"
             )
         own_k = self.own_k
-        if own_k is None and measure.own_k:
+        if own_k is None and measure.k == LETTER:
             asked = (self.facts[q].k if q in self.facts else None for q in self.queries)
             own_k = np.array([DEFAULT_K if k is None else k for k in asked], np.int64)
         scored = score_measures(

@@ -23,9 +23,10 @@ class Measure(NamedTuple):
     matcher: str
 
     @property
-    def own_k(self) -> bool:
-        """Whether it is spelled with the letter k, for each query's own cutoff."""
-        return getattr(self.metric, LETTER, None) == LETTER
+    def k(self) -> int | str | None:
+        """The cutoff: a number, the letter for each query's own, or None: all."""
+        cutoff: int | str | None = getattr(self.metric, LETTER, None)
+        return cutoff
 
     def with_threshold(self, threshold: float | None) -> "Measure":
         """The measure with an evaluation's threshold, unless it has its own.

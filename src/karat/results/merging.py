@@ -3,12 +3,11 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from karat.data.matches import merge_matches, merge_notices
+from karat.data.matches import merge_by_query, merge_matches, merge_notices
 from karat.data.runs import Latency
 from karat.errors import UsageError
 from karat.results.scores import MetricScores
@@ -79,7 +78,7 @@ def _refuse_unlike(first: "Evaluation", other: "Evaluation") -> None:
 def _columns(
     parts: "Sequence[Evaluation]", queries: Sequence[str]
 ) -> dict[str, MetricScores]:
-    starts = [0, *accumulate(len(part.queries) for part in parts)]
+    sizes = [len(part.queries) for part in parts]
     merged = {}
     for name, column in parts[0].columns.items():
         columns = [part.columns[name] for part in parts]
@@ -88,11 +87,7 @@ def _columns(
             scores=np.concatenate([c.scores for c in columns]),
             queries=queries,
             undefined=sum(c.undefined for c in columns),
-            failures={
-                start + place: why
-                for start, c in zip(starts, columns, strict=False)
-                for place, why in c.failures.items()
-            },
+            failures=merge_by_query(sizes, (c.failures for c in columns)),
             cutoffs=tuple(sorted({k for c in columns for k in c.cutoffs})),
         )
     return merged

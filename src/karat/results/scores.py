@@ -13,6 +13,7 @@ from karat.data.hits import Hits
 from karat.data.intervals import Interval
 from karat.data.matches import Matches
 from karat.data.policies import Policies
+from karat.data.spelling import LETTER
 from karat.data.tables import number
 from karat.errors import DataError, ParameterError, UnknownNameError, UsageError
 from karat.results.measures import Measure
@@ -142,7 +143,7 @@ def score_measures(
     scores: Floats = np.empty((len(measures), len(queries)))
     for row, measure in enumerate(measures):
         hits = matches[measure.matcher].hits
-        if own_k is not None and measure.own_k:
+        if own_k is not None and measure.k == LETTER:
             hits = replace(hits, own_k=own_k)
         column = np.asarray(measure.metric.score(hits))
         if column.shape != (len(queries),) or column.dtype.kind not in "fiub":
@@ -174,7 +175,7 @@ def score_measures(
             failures=matches[measure.matcher].failures,
             binary=measure.metric.binary,
             bounds=measure.metric.bounds,
-            cutoffs=ks if ks and measure.own_k else (),
+            cutoffs=ks if ks and measure.k == LETTER else (),
             average=measure.metric.average,
             higher_is_better=measure.metric.higher_is_better,
         )
