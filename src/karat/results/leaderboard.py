@@ -137,8 +137,8 @@ def _order(evaluation: Evaluation, metric: str) -> float:
 
 
 def _title(ranked: Sequence[Evaluation]) -> str:
-    totals = sorted({len(e.queries) for e in ranked})
-    queries = DASH.join(map(str, dict.fromkeys((totals[0], totals[-1]))))
+    totals = {len(e.queries) for e in ranked}
+    queries = DASH.join(map(str, dict.fromkeys((min(totals), max(totals)))))
     gold = ", ".join(dict.fromkeys(e.gold for e in ranked))
     against = f" against {gold}" if len(ranked) > len(gold.split(", ")) else ""
     many = "query" if queries == "1" else "queries"

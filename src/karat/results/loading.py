@@ -164,8 +164,9 @@ def _check_version(saved: Mapping[str, Any]) -> None:
             hint="karat evaluate -o result.json writes one",
         )
     if version != SCHEMA_VERSION:
-        other = "a newer" if version > SCHEMA_VERSION else "an older"
-        hint = "upgrade karat" if version > SCHEMA_VERSION else "evaluate the run again"
+        other, hint = "an older", "evaluate the run again"
+        if version > SCHEMA_VERSION:
+            other, hint = "a newer", "upgrade karat"
         raise FormatError(
             f"was saved by {other} karat: its schema_version is {version}, this karat "
             f"reads {SCHEMA_VERSION}",
@@ -277,10 +278,8 @@ def _check_arrays(value: Any, place: str, sizes: Mapping[str, int]) -> None:
 
 
 def _check_entries(array: Any, name: str, place: str, sizes: Mapping[str, int]) -> None:
-    least, end = (
-        _LEAST.get(name, -math.inf),
-        sizes.get(_INDEXES.get(name, ""), math.inf),
-    )
+    least = _LEAST.get(name, -math.inf)
+    end = sizes.get(_INDEXES.get(name, ""), math.inf)
     right = (array >= least) & (array < end)
     if not right.all():
         at = int(np.flatnonzero(~right)[0])

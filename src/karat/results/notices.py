@@ -104,15 +104,13 @@ def _scales(found: Iterable[Matches]) -> Iterator[Notice]:
 def _missing(result: "Evaluation") -> Notice:
     rows = np.flatnonzero(result.missing)
     zero = result.policies.missing == "zero"
-    verb, verb_of_one = (
-        ("score 0", "scores 0") if zero else ("are left out", "is left out")
-    )
+    verbs = ("score 0", "scores 0") if zero else ("are left out", "is left out")
     return Notice(
         "missing",
         len(rows),
-        f"gold queries are not in the run and {verb}",
+        f"gold queries are not in the run and {verbs[0]}",
         tuple(result.queries[row] for row in rows[:_EXAMPLES]),
-        f"gold query is not in the run and {verb_of_one}",
+        f"gold query is not in the run and {verbs[1]}",
     )
 
 

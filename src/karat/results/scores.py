@@ -120,15 +120,15 @@ class MetricScores:
             found = mean_interval(self._logarithms, bounds=bounds)
             if found is None:
                 return None
-            low, high = math.exp(found.low), math.exp(found.high)
+            low, high = map(math.exp, found)
             return Interval(low, high, found.level, found.method)
-        scores, (low, high) = self.defined, self.bounds
+        scores = self.defined
         try:
             return mean_interval(scores, binary=self.binary, bounds=self.bounds)
         except ParameterError:
             raise UsageError(
-                f"the metric {self.metric} must score from {low:g} to {high:g}, which "
-                f"are its bounds, got {scores.min():g} to {scores.max():g}"
+                f"the metric {self.metric} must score within its bounds {self.bounds}, "
+                f"got {scores.min():g} to {scores.max():g}"
             ) from None
 
 

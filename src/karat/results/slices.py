@@ -47,11 +47,8 @@ def tag_table(result: "Evaluation") -> Table:
     """Every metric's mean in each slice, a row per tag."""
     tags = tagged(result)
     table = slice_table(result.columns, tags, title=f"{result.run} by tag")
-    if tags.keys() <= {UNTAGGED}:
-        return replace(
-            table, notes=["no query has a tag; --queries FILE may bring some"]
-        )
-    return table
+    hint = "no query has a tag; --queries FILE may bring some"
+    return replace(table, notes=[] if tags.keys() - {UNTAGGED} else [hint])
 
 
 def tagged(result: "Evaluation") -> dict[str, list[int]]:
