@@ -161,14 +161,11 @@ class Comparison(PlainResult):
         """A row per metric and pair: means, difference, verdict."""
         rows = [_row(one, several=self._pairs > 1) for one in self.differences]
         adjusted = ", not adjusted" if self.correction in ("holm", "bh") else ""
-        columns = [
-            *("metric", "baseline", "candidate", "difference"),
-            *(f"95% interval{adjusted}", "p", "win/tie/loss", "n", "verdict"),
-        ]
-        first = self.differences[0] if self.differences else None
+        columns = _columns(f"95% interval{adjusted}")
         title = f"{', '.join(self.candidates)} compared with {self.baseline}"
-        if first is not None:
-            title += f": {counted(first.n, 'query')}; {self.headline}"
+        if self.differences:
+            count = counted(self.differences[0].n, "query")
+            title += f": {count}; {self.headline}"
         return Table(columns, rows, title=title, notes=self._notes(), texts=(0, 8))
 
     def _notes(self) -> list[str]:
@@ -227,10 +224,7 @@ class Comparison(PlainResult):
             for tag, differences in self.slices.items()
             for one in differences
         ]
-        columns = [
-            *("tag", "metric", "baseline", "candidate", "difference"),
-            *("95% interval", "p", "win/tie/loss", "n", "verdict"),
-        ]
+        columns = ["tag", *_columns("95% interval")]
         note = (
             f"{self.candidates[0]} v {self.baseline}; p is corrected for the number of "
             "slices (false discovery rate); no verdict below 15 queries"
@@ -292,6 +286,11 @@ class Comparison(PlainResult):
 
 def _name(one: Difference, *, several: bool) -> str:
     return f"{one.metric} ({one.candidate} v {one.baseline})" if several else one.metric
+
+
+def _columns(interval: str) -> list[str]:
+    means = ["metric", "baseline", "candidate", "difference"]
+    return [*means, interval, "p", "win/tie/loss", "n", "verdict"]
 
 
 def _row(one: Difference, *, several: bool) -> list[str]:

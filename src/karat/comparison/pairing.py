@@ -145,16 +145,15 @@ def _clusters(
 def _refuse_unlike(baseline: Evaluation, candidate: Evaluation) -> None:
     """Refuse what must be the same for two numbers to mean the same, and is not."""
     old, new = baseline.policies, candidate.policies
-    rules = {
-        name: (getattr(old, name), getattr(new, name))
-        for name in old.__dataclass_fields__
-        if name not in {"force", "profile"}
-    } | {
-        f"matcher of {metric}": (matcher, candidate.matchers[metric])
-        for metric, matcher in baseline.matchers.items()
-        if metric in candidate.matchers
-    }
-    unlike = [f"{name}: {a} and {b}" for name, (a, b) in rules.items() if a != b]
+    unlike = []
+    for name in old.__dataclass_fields__:
+        one, two = getattr(old, name), getattr(new, name)
+        if one != two and name not in {"force", "profile"}:
+            unlike.append(f"{name}: {one} and {two}")
+    for metric, matcher in baseline.matchers.items():
+        other = candidate.matchers.get(metric, matcher)
+        if other != matcher:
+            unlike.append(f"matcher of {metric}: {matcher} and {other}")
     if unlike:
         raise UsageError(
             f"{baseline.run} and {candidate.run} were not scored in the same way: "
