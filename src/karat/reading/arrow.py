@@ -67,13 +67,7 @@ def load_pyarrow(purpose: str = "reading Parquet") -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where an array comes from, for messages.
-
-    Attributes:
-        path: the file, if any.
-        column: the name of the column.
-        row: number of the array's first row in it, from 0.
-    """
+    """Where an array comes from, for messages; `row` is the number of its first."""
 
     path: str | None
     column: str
@@ -185,13 +179,7 @@ class RecordBatch:
 
 
 class Tabular(ABC):
-    """A table whose columns can be read one by one.
-
-    Attributes:
-        path: the file as the user wrote it, if there is one.
-        schema: Arrow's schema.
-        size: number of rows.
-    """
+    """A table whose columns can be read one by one."""
 
     path: str | None
     schema: Any
@@ -236,14 +224,9 @@ class TableSource(Tabular):
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A Parquet file.
+    """A Parquet file, also in memory (`data`) or on a file system of Arrow's.
 
-    Attributes:
-        name: its path, or its path on a file system that is not this machine's.
-        data: the bytes, if they are in memory.
-        system: Arrow's file system, if it is not this machine's.
-        folders: columns whose values its folders name, as in `system=bm25/`.
-        metadata: its footer.
+    Its `folders` name values of columns, as in `system=bm25/`.
     """
 
     name: str
@@ -443,13 +426,7 @@ def _open_arrow(path: str, head: bytes, data: bytes | None) -> Tabular:
 class RunColumns:
     """Which column of a table holds what of a run.
 
-    Attributes:
-        query: the query of each row.
-        document: the document retrieved for it.
-        score: what decides the rank, larger first.
-        rank: what decides it when there is no score, smaller first. With neither, the
-            rows are in order.
-        text: the document's text; it is only read where texts are asked for.
+    Without scores the ranks count, and without both the rows are in order.
     """
 
     query: str

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO, TextIO
 
 from karat.data.tables import counted
 from karat.errors import FormatError
-from karat.reading.files import LONGEST_LINE, decode_text, lines_in
+from karat.reading.files import LONGEST_LINE, decode_text, is_number, lines_in
 from karat.reading.format import SHIPPED, Format
 from karat.reading.meaning.aliases import known_as
 from karat.reading.source import Batched, Batches, Source
@@ -192,15 +192,7 @@ def _has_no_header(cells: list[str], source: Source) -> bool:
     if source.mapping and all(theirs.isdigit() for theirs in source.mapping.values()):
         return not set(source.mapping.values()) <= set(cells)
     unknown = all(known_as(cell) is None for cell in cells)
-    return len(cells) == _TRIPLE and unknown and _is_number(cells[-1])
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+    return len(cells) == _TRIPLE and unknown and is_number(cells[-1])
 
 
 def _unnamed(source: Source) -> list[str]:

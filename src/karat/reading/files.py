@@ -109,6 +109,15 @@ def path_of(source: object) -> str:
     return os.fspath(source) if isinstance(source, str | os.PathLike) else "the data"
 
 
+def is_number(word: str | bytes) -> bool:
+    """Whether `float` reads it."""
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
 def blocks(stream: BinaryIO, size: int = BLOCK) -> Iterator[bytes]:
     """The rest of a stream, in blocks of one size; only the last may be shorter."""
     while block := stream.read(size):

@@ -50,14 +50,7 @@ _BLANK = b"\xef\xbb\xbf \t\r\n"
 
 
 class Shipped(NamedTuple):
-    """A format that karat brings, and what is known of it before it is loaded.
-
-    Attributes:
-        home: its module and name there.
-        extensions: file endings it is known by, lower case, with the dot.
-        shares: endings of other formats in which it is met, if the content says so.
-        start: what its first bytes look like.
-    """
+    """A format that karat brings, and what is known of it before it is loaded."""
 
     home: str
     extensions: tuple[str, ...] = ()

@@ -22,7 +22,6 @@ from karat.reading.meaning.shapes import interpret
 from karat.reading.source import Batched, Batches, Source, placed
 
 _BOM = b"\xef\xbb\xbf"
-_LINES_OF_JSON = "extra data"
 # Small enough to stay in the cache of a processor.
 _BATCH = 1 << 15
 _DEL = "\x7f"
@@ -47,8 +46,8 @@ class Json(Format):
             data = read_value(stream)
         try:
             return decode_json(decode_text(data))
-        except FormatError as error:
-            if _LINES_OF_JSON not in error.problem or data.lstrip()[:1] != b"{":
+        except FormatError:
+            if data.lstrip()[:1] != b"{" or not JSON_LINES.sniff(data, ""):
                 raise
             return Batched(_batches(io.BytesIO(data), source))
 
@@ -78,13 +77,9 @@ class JsonLines(Format):
             return False
         try:
             decode_json(decode_text(first))
-        except FormatError as error:
+        except FormatError:
             # A broken line is still a line; a lone bracket opens JSON in many lines.
-            return (
-                named
-                and first.strip() not in {b"{", b"["}
-                and "nested" not in str(error)
-            )
+            return named and first.strip() not in {b"{", b"["}
         return True
 
     def records(self, source: Source) -> Batched:

@@ -180,12 +180,7 @@ class Source:
         return FormatError(problem, path=self.path, line=line, query=query, hint=hint)
 
     def mistaken(self, what: str, usage: str) -> FormatError:
-        """An input that is something else than what was asked for.
-
-        Args:
-            what: says what it is.
-            usage: how it is used with another file, where it was given alone.
-        """
+        """An input that is something else than asked for, and how that is used."""
         subjects = {"run": "a run was", "gold": "gold was", "samples": "samples were"}
         wanted = subjects.get(self.role or "", "something else was")
         if self.role == "samples":
@@ -198,12 +193,7 @@ class Source:
 
 
 class Batched(Iterator[tuple[int | None, Any]]):
-    """Records that come many at a time.
-
-    Attributes:
-        batches: lines and records.
-        header: the names of columns, where a record is a list of cells.
-    """
+    """Records that come many at a time; under a header, each is a list of cells."""
 
     def __init__(self, batches: Batches, header: list[str] | None = None) -> None:
         self.batches = batches

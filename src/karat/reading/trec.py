@@ -26,7 +26,14 @@ from karat.reading.columns.decimals import PADDING, number, numbers
 from karat.reading.columns.ids import ByteColumn
 from karat.reading.columns.rankings import Rankings
 from karat.reading.columns.run import ColumnarRun, RunSource
-from karat.reading.files import BLOCK, STDIN, open_binary, path_of, read_lines
+from karat.reading.files import (
+    BLOCK,
+    STDIN,
+    is_number,
+    open_binary,
+    path_of,
+    read_lines,
+)
 from karat.reading.format import SHIPPED, Format
 from karat.reading.meaning.aliases import known_as
 from karat.reading.meaning.ambiguity import note_contradictions, scores_say_the_order
@@ -257,7 +264,7 @@ def _note_ranks(source: Source) -> None:
     lines = source.head.splitlines()
     for line in lines[:-1] if len(source.head) == HEAD else lines:
         words = line.split()
-        if len(words) == len(RUN.names) and all(map(_is_number, words[3:5])):
+        if len(words) == len(RUN.names) and all(map(is_number, words[3:5])):
             query = words[0].decode("utf-8", "replace")
             ranks.setdefault(query, []).append((float(words[3]), float(words[4])))
     note_contradictions(ranks, source.notes)
@@ -367,16 +374,8 @@ def _lines_have(head: bytes, kind: Line) -> bool:
     if len(names) > 1 and sum(known_as(name) is not None for name in names) > 1:
         return False
     split = [words for line in lines if (words := line.split())]
-    fit = [w for w in split if len(w) == len(kind.names) and _is_number(w[kind.value])]
+    fit = [w for w in split if len(w) == len(kind.names) and is_number(w[kind.value])]
     return bool(fit) and len(fit) * 2 >= len(split)
-
-
-def _is_number(word: bytes) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True
 
 
 def _last_query(text: bytes) -> int:

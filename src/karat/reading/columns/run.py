@@ -46,12 +46,9 @@ _MOST_THREADS = 8
 
 
 class RunSource(ABC):
-    """Where the rows of a run come from.
+    """Where the rows of a run come from, and how they are sorted by query (`sort`).
 
-    Attributes:
-        path: the file as the user wrote it, if there is one.
-        ranked: whether rows are ordered by given ranks, not by scores.
-        sort: how rows are brought into order by query.
+    Rows that are `ranked` are ordered by given ranks, not by scores.
     """
 
     path: str | None = None
@@ -234,9 +231,6 @@ class ColumnarRun(Run):
     """A run with one row for each retrieved document, read when asked.
 
     Only its first rows are kept. The outcome does not depend on the order of the rows.
-
-    Attributes:
-        name: how reports call the system.
     """
 
     def __init__(self, source: RunSource, name: str = "run") -> None:
