@@ -36,25 +36,6 @@ from karat.reading.source import Source
 _PARQUET = b"PAR1"
 _ARROW = b"ARROW1"
 
-_NUMBERS = {
-    **{
-        f"{sign}int{bits}": f"{sign}int{bits}"
-        for sign in ("", "u")
-        for bits in (8, 16, 32, 64)
-    },
-    "halffloat": "float16",
-    "float": "float32",
-    "double": "float64",
-}
-_TEXTS = (
-    "string",
-    "large_string",
-    "binary",
-    "large_binary",
-    "string_view",
-    "binary_view",
-)
-
 
 def load_pyarrow(purpose: str = "reading Parquet") -> Any:
     """The pyarrow package, or an error that says how to get it."""
@@ -95,10 +76,10 @@ def ids_of(array: Any, place: Place, *, blank: bool = False) -> Column:
         codes = numbers_of(array.indices, place)
         return ids_of(array.dictionary, place, blank=True).view(codes)
     kind = str(array.type)
-    if kind not in _TEXTS and not pyarrow.types.is_integer(array.type):
-        raise place.error(f"ids must be texts or whole numbers, these are {kind}")
-    if kind not in _TEXTS:
+    if pyarrow.types.is_integer(array.type):
         return NumberColumn(numbers_of(array, place))
+    if kind.removeprefix("large_").removesuffix("_view") not in {"string", "binary"}:
+        raise place.error(f"ids must be texts or whole numbers, these are {kind}")
     if "view" in kind:
         array = array.cast(kind.replace("_view", ""))
     if blank and array.null_count:
@@ -131,13 +112,14 @@ def runs_of(array: Any, place: Place) -> tuple[ByteColumn, Ints]:
 def numbers_of(array: Any, place: Place) -> npt.NDArray[Any]:
     """The finite numbers in an array, in the type they have."""
     place.refuse_nulls(array)
-    kind = str(array.type)
-    if kind == "bool" or kind.startswith("decimal"):
-        array, kind = array.cast("double"), "double"
-    if kind not in _NUMBERS:
-        raise place.error(f"must hold numbers, these are {kind}")
+    types = load_pyarrow().types
+    if types.is_boolean(array.type) or types.is_decimal(array.type):
+        array = array.cast("double")
+    if not (types.is_integer(array.type) or types.is_floating(array.type)):
+        raise place.error(f"must hold numbers, these are {array.type}")
     data = array.buffers()[1] or b""
-    values = np.frombuffer(data, _NUMBERS[kind])[array.offset :][: len(array)]
+    dtype = array.type.to_pandas_dtype()
+    values = np.frombuffer(data, dtype)[array.offset :][: len(array)]
     if values.dtype.kind == "f" and not (finite := np.isfinite(values)).all():
         at = int(np.argmin(finite))
         raise place.error(f"must be a finite number, got {values[at]}", at)
