@@ -77,66 +77,60 @@ def _part(loaded: Dataset, role: Role | None) -> Dataset:
 
 
 def _write(chosen: Format, part: Dataset, data: BinaryIO) -> Iterator[Notice]:
-    whole = part.run is not None and part.gold is not None
     facts = any(q.text or q.k or q.tags or q.metadata for q in part.queries.values())
-    layout = chosen.layout
-    if whole or (facts and layout is not None):
-        if layout is None:
+    whole, layout = part.run is not None and part.gold is not None, chosen.layout
+    if layout is None:
+        if whole:
             raise FormatError(
                 f"{chosen.name} cannot hold run and gold in one file",
                 hint="say which to write: --role run or --role gold",
             )
-        chosen.write(_lay_out_samples(part, layout), data)
-        return
-    if facts:
-        count = len(part.queries)
-        yield Notice("dropped", count, f"{chosen.name} holds no query texts or tags")
-    if part.run is not None and layout is None:
-        chosen.write_run(part.run, data)
-        yield from _lost_of_run(part.run, chosen)
-    elif part.run is not None and layout is not None:
+        if facts:
+            text = f"{chosen.name} holds no query texts or tags"
+            yield Notice("dropped", len(part.queries), text)
+        yield from _write_apart(chosen, part, data)
+    elif part.run is not None and not whole and not facts:
         chosen.write(_lay_out_run(part.run, layout), data)
-    elif part.gold is not None and layout is None:
-        _refuse_texts(part.gold, chosen)
-        yield from _lost_of_gold(part.gold, chosen)
-        chosen.write_gold(part.gold, data)
-    elif part.gold is not None and layout is not None:
+    elif part.gold is not None and not whole and not facts:
         chosen.write(_lay_out_gold(part.gold, layout), data)
+    else:
+        chosen.write(_lay_out_samples(part, layout), data)
 
 
-def _lost_of_run(run: Run, chosen: Format) -> Iterator[Notice]:
-    rankings = [*run.rankings(Policies())]
-    texts = sum(d.text is not None for _, ranking in rankings for d in ranking)
-    empty = [query for query, ranking in rankings if not ranking]
-    if run.failures or run.latency:
-        count = len(run.failures) + (0 if run.latency is None else run.latency.n)
-        yield Notice("dropped", count, f"{chosen.name} holds no latency or failures")
-    if texts:
-        yield Notice("dropped", texts, f"{chosen.name} holds no texts of documents")
-    if empty:
-        text = f"{chosen.name} holds no queries for which nothing was retrieved"
-        yield Notice("dropped", len(empty), text, tuple(empty[:3]))
-
-
-def _lost_of_gold(gold: Gold, chosen: Format) -> Iterator[Notice]:
-    if gold.sources and not chosen.holds_sources:
-        judged = sum(map(len, gold.sources.values()))
-        yield Notice("dropped", judged, f"{chosen.name} does not say who labelled")
-    empty = [query for query in gold.queries if not gold.documents.get(query)]
-    if empty:
-        text = f"{chosen.name} holds no queries without relevant documents"
-        yield Notice("dropped", len(empty), text, tuple(empty[:3]))
+def _write_apart(chosen: Format, part: Dataset, data: BinaryIO) -> Iterator[Notice]:
+    """Write a run or gold in a way of its own; what is lost comes back."""
+    lost: list[tuple[int, str, list[str]]] = []
+    if (run := part.run) is not None:
+        chosen.write_run(run, data)
+        rankings = dict(run.rankings(Policies()))
+        empty = [query for query, ranking in rankings.items() if not ranking]
+        texts = sum(d.text is not None for r in rankings.values() for d in r)
+        called = len(run.failures) + (0 if run.latency is None else run.latency.n)
+        lost.append((called, "holds no latency or failures", []))
+        lost.append((texts, "holds no texts of documents", []))
+        what = "holds no queries for which nothing was retrieved"
+        lost.append((len(empty), what, empty))
+    if (gold := part.gold) is not None:
+        _refuse_texts(gold, chosen)
+        chosen.write_gold(gold, data)
+        signed = 0 if chosen.holds_sources else sum(map(len, gold.sources.values()))
+        empty = [query for query in gold.queries if not gold.documents.get(query)]
+        lost.append((signed, "does not say who labelled", []))
+        lost.append((len(empty), "holds no queries without relevant documents", empty))
+    for count, what, examples in lost:
+        if count:
+            text = f"{chosen.name} {what}"
+            yield Notice("dropped", count, text, tuple(examples[:3]))
 
 
 def _refuse_texts(gold: Gold, chosen: Format) -> None:
+    others = {
+        "reference answers": gold.references,
+        "groups of alternatives": gold.groups,
+        "grades of subtopics": gold.subtopics and not chosen.holds_sources,
+    }
     kinds = [kind for kind in gold.kinds() if kind != "documents"]
-    if gold.references:
-        kinds.append("reference answers")
-    if gold.groups:
-        kinds.append("groups of alternatives")
-    if gold.subtopics and not chosen.holds_sources:
-        kinds.append("grades of subtopics")
-    if kinds:
+    if kinds := [*kinds, *(name for name, held in others.items() if held)]:
         raise FormatError(
             f"{chosen.name} holds relevant ids only; the gold has {', '.join(kinds)}",
             hint="write json, jsonl, yaml or csv",
