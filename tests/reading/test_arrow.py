@@ -440,6 +440,22 @@ def test_a_cell_that_cannot_be_scored_is_named(
     assert problem in str(caught.value)
 
 
+def test_what_lies_beneath_an_empty_cell_is_not_read() -> None:
+    """Arrow's validation passes it over, and its cast would end the process."""
+    views = np.array([1, ord("a"), 0, 0, -65536, 0, 0, 0], np.int32).tobytes()
+    buffers = [pa.py_buffer(b"\x01"), pa.py_buffer(views)]
+    ids = pa.Array.from_buffers(pa.string_view(), 2, buffers)
+    table = pa.table({"q": ["q", "q"], "d": ids, "s": [1, 2]})
+    with pytest.raises(FormatError, match="column 'd', row 2: the cell is empty"):
+        ranks(arrow_run(TableSource(table)), {"q": {"a": 1.0}})
+    texts = pa.table({"q": ["q", "q"], "d": ["a", "b"], "s": [2, 1], "t": ids})
+    columns = RunColumns("q", "d", score="s", text="t")
+    (ranking,) = dict(
+        arrow_run(TableSource(texts), columns).rankings(Policies())
+    ).values()
+    assert [document.text for document in ranking] == ["a", ""]
+
+
 def test_nulls_hidden_in_a_dictionary_are_found() -> None:
     ids = pa.DictionaryArray.from_arrays(pa.array([0, 1]), pa.array(["a", None]))
     with pytest.raises(FormatError, match="column 'd', row 2: the cell is empty"):

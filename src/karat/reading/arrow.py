@@ -80,11 +80,15 @@ def ids_of(array: Any, place: Place, *, blank: bool = False) -> Column:
         return NumberColumn(numbers_of(array, place))
     if kind.removeprefix("large_").removesuffix("_view") not in {"string", "binary"}:
         raise place.error(f"ids must be texts or whole numbers, these are {kind}")
+    if not blank:
+        place.refuse_nulls(array)
+    elif array.null_count:
+        # Not by Arrow, which reads what lies beneath an empty cell of a damaged file.
+        empty = b"" if "binary" in kind else ""
+        cells = [empty if cell is None else cell for cell in array.to_pylist()]
+        array = pyarrow.array(cells, array.type)
     if "view" in kind:
         array = array.cast(kind.replace("_view", ""))
-    if blank and array.null_count:
-        array = array.fill_null(b"" if "binary" in kind else "")
-    place.refuse_nulls(array)
     if not len(array):
         return ByteColumn.of([])
     _, offsets, data = array.buffers()
