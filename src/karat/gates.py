@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from karat.comparison.changes import tagged
@@ -35,11 +35,9 @@ _OPTIONS = {kind: f"--{name.replace('_', '-')}" for kind, name in KINDS.items()}
 class Gate(NamedTuple):
     """What a metric must reach.
 
-    Attributes:
-        metric: its spelling.
-        value: the smallest mean, the smallest lower limit of its interval, the largest
-            change for the worse from the baseline, or the most queries that may fail.
-        kind: which of these: `mean`, `low`, `drop` or `failures`.
+    The value is the smallest mean, the smallest lower limit of its interval (`low`),
+    the largest change for the worse from the baseline (`drop`), or the most queries
+    that may fail (`failures`).
     """
 
     metric: str
@@ -53,15 +51,9 @@ class Gate(NamedTuple):
 
 @dataclass(frozen=True)
 class GateResult:
-    """What came of one gate for one run.
+    """What came of one gate for one run, on all queries or those of a tag (`slice`).
 
-    Attributes:
-        gate: what was asked.
-        run: name of the run.
-        status: pass, fail, or inconclusive.
-        sentence: why.
-        slice: the tag whose queries it is about; empty for all.
-        left_out: the queries that could not be compared with the baseline.
+    Queries that could not be compared with the baseline are `left_out`.
     """
 
     gate: Gate
@@ -121,22 +113,9 @@ def check_gates(
     """What came of each gate for each run; no score does not pass either.
 
     A gate on a drop fails when the mean over the common queries dropped by more than
-    its value. Where a model judged and nobody has measured how far it agrees with
-    people, what would fail is inconclusive.
-
-    Args:
-        gates: what to check.
-        evaluations: what was scored.
-        baseline: what drops are measured from.
-        allow_noise: a drop that may be chance (p > 0.05) is inconclusive.
-        require_noninferior: fail a gate on a drop unless a larger one is ruled out.
-        by_tag: check drops on the queries of each tag, too; with so many tests, less
-            is beyond chance.
-        force: compare with a baseline that was not scored in the same way.
-        cluster: a field of queries; those of one value are one unit of a drop.
-
-    Raises:
-        UsageError: a gate on a drop without a baseline, or on a metric without scores.
+    its value; one that may be chance (p > 0.05) is inconclusive if noise is allowed.
+    With tags, and so many tests, less is beyond chance. Where a model judged and nobody
+    has measured how far it agrees with people, what would fail is inconclusive.
     """
     results = []
     for evaluation in evaluations:
@@ -155,39 +134,32 @@ def check_gates(
                 try:
                     pairing = pair(old, evaluation, force=force, cluster=cluster)
                 except MismatchError as error:
-                    result = GateResult(
-                        gate, evaluation.run, "inconclusive", str(error)
+                    why = str(error)
+                    results.append(
+                        GateResult(gate, evaluation.run, "inconclusive", why)
                     )
-                    results.append(result)
                     continue
-                apart = "; ".join(
-                    left_out(pairing.added, pairing.removed, pairing.relabelled)
-                )
+                queries = pairing.added, pairing.removed, pairing.relabelled
+                apart = "; ".join(left_out(*queries))
                 slices = tagged(pairing.queries, evaluation, old) if by_tag else {}
                 if by_tag and not slices:
                     raise UsageError(
                         "--gate-tags: no query has a tag; --queries FILE may"
                     )
+                alpha = _ALPHA / (1 + len(slices))
+                how = {"noise": allow_noise, "proof": require_noninferior}
                 for tag, rows in {"": None, **slices}.items():
-                    checked[tag] = _drop(
-                        gate,
-                        pairing,
-                        rows,
-                        alpha=_ALPHA / (1 + len(slices)),
-                        noise=allow_noise,
-                        proof=require_noninferior,
-                    )
+                    checked[tag] = _drop(gate, pairing, rows, alpha=alpha, **how)
             matches = evaluation.matches.get(evaluation.matchers.get(gate.metric, ""))
             judged = matches is not None and bool(matches.verdicts)
             advice = judged and "agreement" not in evaluation.provenance
             for tag, (status, sentence) in checked.items():
                 why = f"{tag}: {sentence}" if tag else sentence
-                said = "" if tag else apart
-                result = GateResult(gate, evaluation.run, status, why, tag, said)
                 if status == "fail" and advice:
+                    status = "inconclusive"  # noqa: PLW2901
                     why += "; advice only: a model judged, and is not calibrated"
-                    result = replace(result, status="inconclusive", sentence=why)
-                results.append(result)
+                said = "" if tag else apart
+                results.append(GateResult(gate, evaluation.run, status, why, tag, said))
     return results
 
 
@@ -195,20 +167,16 @@ def check_failures(
     evaluations: Iterable[Evaluation], most: int = 0
 ) -> list[GateResult]:
     """A failed gate for each run with failed queries, if they are more than may be."""
-    failed = {one.run: found for one in evaluations if (found := failed_queries(one))}
+    failed = {one.run: pairs for one in evaluations if (pairs := failed_queries(one))}
     if sum(map(len, failed.values())) <= most:
         return []
     gate = Gate("failed queries", most, "failures")
-    return [
-        GateResult(
-            gate,
-            run,
-            "fail",
-            f"{counted(len(found), 'query')} failed, {query!r} for one: {why}",
-        )
-        for run, found in failed.items()
-        for query, why in found[:1]
-    ]
+    results = []
+    for run, pairs in failed.items():
+        query, why = pairs[0]
+        why = f"{counted(len(pairs), 'query')} failed, {query!r} for one: {why}"
+        results.append(GateResult(gate, run, "fail", why))
+    return results
 
 
 def failed_queries(evaluation: Evaluation) -> list[tuple[str, str]]:
@@ -268,16 +236,7 @@ def _drop(
     noise: bool,
     proof: bool,
 ) -> tuple[Status, str]:
-    """Whether a drop is as small as it must be.
-
-    Args:
-        gate: what was asked.
-        pairing: the two runs.
-        rows: the places of the queries that count; None for all.
-        alpha: the largest p that is beyond chance.
-        noise: whether a drop that may be chance is inconclusive.
-        proof: whether a larger drop must be ruled out.
-    """
+    """Whether a drop on these queries, or on all, is as small as it must be."""
     metric, pairs = gate.metric, pairing.pairs(gate.metric, rows)
     if not len(pairs.baseline):
         return "inconclusive", f"{metric}: no query in common has a score"
@@ -285,21 +244,25 @@ def _drop(
     # The signs that a comparison draws, so that both say the same p.
     values, known = pairing.differences(metric), pairing.scores(metric)[2]
     flips = flipped(values[None], known=known[None], clusters=pairing.clusters)
-    found = measure(names, pairs, row=flips[0] if rows is None else None)
-    queries = counted(found.n, "query")
-    sign = -1 if found.higher_is_better is False else 1
-    verb = "rose" if found.difference > 0 else "dropped"
-    said = f"{metric} {verb} by {abs(found.difference):.4f} on {queries}"
-    if abs(found.difference) <= _ROUNDING:
+    difference = measure(names, pairs, row=flips[0] if rows is None else None)
+    queries = counted(difference.n, "query")
+    sign = -1 if difference.higher_is_better is False else 1
+    verb = "rose" if difference.difference > 0 else "dropped"
+    said = f"{metric} {verb} by {abs(difference.difference):.4f} on {queries}"
+    if abs(difference.difference) <= _ROUNDING:
         said = f"{metric} has the same mean on {queries}"
-    if sign * found.difference < -gate.value - _ROUNDING:
-        chance = "beyond chance" if found.p <= alpha else "it may be chance"
+    if sign * difference.difference < -gate.value - _ROUNDING:
+        chance = "beyond chance" if difference.p <= alpha else "it may be chance"
         lost = _lost(metric, pairing, rows, sign)
-        said += f", more than {gate.value:g}: {chance} (p = {show_p(found.p)}); {lost}"
-        passes = noise and not proof and not found.p <= alpha
+        said += (
+            f", more than {gate.value:g}: {chance} (p = {show_p(difference.p)}); {lost}"
+        )
+        passes = noise and not proof and not difference.p <= alpha
         return "inconclusive" if passes else "fail", said
     if proof:
-        low, high = found.interval[:2] if found.interval else (-math.inf, math.inf)
+        low, high = (
+            difference.interval[:2] if difference.interval else (-math.inf, math.inf)
+        )
         if min(sign * low, sign * high) < -gate.value:
             worse = "drop" if sign > 0 else "rise"
             said += f"; a {worse} of more than {gate.value:g} is not ruled out"

@@ -5,11 +5,12 @@ and other programs, and `read_suites` checks files by it, with the line of a mis
 """
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any
 
 from karat.data.policies import CHOICES
 from karat.errors import FormatError, UnknownNameError, UsageError
@@ -23,9 +24,6 @@ FILE = "karat.yaml"
 """Where suites are looked for."""
 
 _SECTION = "suites"
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 
 def _mapping(about: str, *required: str, **properties: Any) -> dict[str, Any]:
@@ -171,13 +169,9 @@ _TYPES: dict[str, tuple[str, type | tuple[type, ...]]] = {
 
 @dataclass(frozen=True)
 class Suite:
-    """One suite of a file.
+    """One suite of a file, and on which line each key stands.
 
-    Attributes:
-        name: its name.
-        path: the file; other paths are relative to its folder.
-        settings: what it says, as `SUITE` allows.
-        lines: where each key stands in the file.
+    Paths in its settings, which are as `SUITE` allows, are relative to its folder.
     """
 
     name: str
@@ -200,32 +194,23 @@ class Suite:
 
     def function(self, value: str, *keys: str) -> Callable[..., Any]:
         """The function `module:name` that is named under these keys."""
-        target = self.placed(keys, load_object, value, self.path.parent.resolve())
+        with self.at(*keys):
+            target: object = load_object(value, self.path.parent.resolve())
         if not callable(target):
             raise self.error(f"{value} is no function", *keys)
-        return cast("Callable[..., Any]", target)
+        return target
 
-    def placed(
-        self,
-        keys: Sequence[str],
-        read: Callable[P, T],
-        *args: P.args,
-        **named: P.kwargs,
-    ) -> T:
-        """What is made of the value under these keys; its mistake gets its line."""
+    @contextmanager
+    def at(self, *keys: str) -> Iterator[None]:
+        """A mistake in the value under these keys gets its line."""
         try:
-            return read(*args, **named)
+            yield
         except UsageError as error:
             raise self.error(str(error).removeprefix("--"), *keys) from None
 
 
 def read_suite(name: str | None = None, file: str | os.PathLike[str] = FILE) -> Suite:
-    """The suite of that name; without a name, the only one.
-
-    Raises:
-        FormatError: the file cannot be read, or says what no suite may say.
-        UsageError: it has no suite of that name, or several and none was named.
-    """
+    """The suite of that name; without a name, the only one."""
     suites = read_suites(file)
     if name is None and len(suites) > 1:
         raise UsageError(f"{file} has several suites, name one: {', '.join(suites)}")
@@ -237,11 +222,7 @@ def read_suite(name: str | None = None, file: str | os.PathLike[str] = FILE) -> 
 
 
 def read_suites(file: str | os.PathLike[str] = FILE) -> dict[str, Suite]:
-    """The suites of a file, by name: a section `suites`, or one suite alone.
-
-    Raises:
-        FormatError: the file cannot be read, or says what no suite may say.
-    """
+    """The suites of a file, by name: a section `suites`, or one suite alone."""
     path = Path(file)
     try:
         text = decode_text(path.read_bytes())
@@ -262,11 +243,8 @@ def read_suites(file: str | os.PathLike[str] = FILE) -> dict[str, Suite]:
     for name, settings in sections.items():
         place = () if alone else (_SECTION, name)
         _check(whole, SUITE, settings, place, f"suite {name}")
-        own = {
-            key[len(place) :]: n
-            for key, n in lines.items()
-            if key[: len(place)] == place
-        }
+        size = len(place)
+        own = {key[size:]: n for key, n in lines.items() if key[:size] == place}
         suites[name] = Suite(name, path, settings, own)
     return suites
 
@@ -303,12 +281,9 @@ def _check(
             raise suite.error(f"{of}: a name must be a text, got {key!r}", *inner)
         inside = properties.get(key, schema.get("additionalProperties"))
         if inside is False:
-            see = (
-                f"did you mean {_MEANT[key]!r}?"
-                if _MEANT.get(key) in properties
-                else None
-            )
-            names = properties if see is None else ()
+            meant = _MEANT.get(key)
+            see = f"did you mean {meant!r}?" if meant in properties else None
+            names = () if see else properties
             unknown = UnknownNameError(f"setting of {of}", key, names, see)
             raise suite.error(str(unknown), *inner)
         if inside is not None:

@@ -17,14 +17,7 @@ from karat.data.runs import Notice, Run
 from karat.data.tables import Table
 from karat.errors import FormatError, UnknownNameError, UsageError
 from karat.evaluation import evaluate
-from karat.gates import (
-    KINDS,
-    Gate,
-    GateResult,
-    check_failures,
-    check_gates,
-    read_gate,
-)
+from karat.gates import KINDS, Gate, GateResult, check_failures, check_gates, read_gate
 from karat.metrics import read_metric, split_metrics
 from karat.planning import DEFAULT_METRICS
 from karat.reading.meaning.aliases import FIELDS
@@ -113,32 +106,20 @@ def run_suite(
             with its line.
     """
     suite = read_suite(name, file)
-    limits = suite.settings.get("gates", {})
-    gates = [
-        suite.placed(("gates", key, metric), read_gate, f"{metric}={value}", kind)
-        for kind, key in KINDS.items()
-        for metric, value in limits.get(key, {}).items()
-    ]
-    for key in "gate_tags", "require_noninferior":
-        if limits.get(key) and not limits.get("max_drop"):
-            raise suite.error(
-                f"{key} is for max_drop, which is not there", "gates", key
-            )
+    gates = _gates(suite)
     saved = _baseline(suite)
     scoring = _scoring(suite, gates)
-    if gates and "retrievers" not in suite.settings:
-        raise suite.error("gates are for retrievers, and there are none", "gates")
     board, unchanged = _score_all(suite, scoring, fresh=fresh)
     sweep_result = _run_sweep(suite, scoring, fresh=fresh)
     pairs = _with_baselines(suite, board, saved)
-    against: dict[str, list[Evaluation]] = {}
+    groups: dict[str, list[Evaluation]] = {}
     for old, new in pairs:
-        against.setdefault(old.run, [old]).append(new)
+        groups.setdefault(old.run, [old]).append(new)
     result = SuiteResult(
         suite=suite,
         board=board,
         unchanged=unchanged,
-        comparisons=tuple(compare(*runs) for runs in against.values()),
+        comparisons=tuple(compare(*runs) for runs in groups.values()),
         gates=tuple(_check_all(suite, gates, board, pairs)),
         folder=_new_folder(Path(results), suite.name),
         sweep=sweep_result,
@@ -158,6 +139,32 @@ def run_suite(
     return result
 
 
+def _gates(suite: Suite) -> list[Gate]:
+    """What must hold, checked before any file is read."""
+    limits = suite.settings.get("gates", {})
+    gates = []
+    for kind, key in KINDS.items():
+        for metric, value in limits.get(key, {}).items():
+            with suite.at("gates", key, metric):
+                gates.append(read_gate(f"{metric}={value}", kind))
+    for key in "gate_tags", "require_noninferior":
+        if limits.get(key) and not limits.get("max_drop"):
+            raise suite.error(
+                f"{key} is for max_drop, which is not there", "gates", key
+            )
+    if gates and "retrievers" not in suite.settings:
+        raise suite.error("gates are for retrievers, and there are none", "gates")
+    return gates
+
+
+class _Source(NamedTuple):
+    """Where a run comes from, a file or a retriever, and all that decides it."""
+
+    decides: tuple[Any, ...]
+    retrieve: Callable[[Any], Run] | None = None
+    reusable: bool = True
+
+
 def _score_all(
     suite: Suite, scoring: Mapping[str, Any], *, fresh: bool
 ) -> tuple[Leaderboard, tuple[str, ...]]:
@@ -170,52 +177,35 @@ def _score_all(
     for own, source in sources.items():
         key = digest_of("evaluation", own, source.decides, data, scoring)
         # A judge keeps its replies itself, and knows who gave them.
-        is_reusable = source.reusable and "judge" not in scoring
-        evaluation = None
-        if is_reusable and not fresh and (saved := stored_result(key)) is not None:
-            with suppress(FormatError):
-                evaluation = from_dict(saved)
-        if evaluation is not None:
-            unchanged.append(own)
-            if source.run is not None:
-                evaluation = replace(
-                    evaluation, notices=(*evaluation.notices, _earlier(evaluation))
-                )
-        else:
-            if "gold" in data and gold is None:
-                names = scoring["mapping"]
-                gold = read(data["gold"], "gold", mapping=names, shared=True)
-            inputs: dict[str, Any] = {**data, "gold": gold}
-            run = source.run(_queries(suite, data)) if source.run else source.decides[0]
-            evaluation = evaluate(
-                run, **inputs, **scoring, name=own, judged=True, keep=_SHOWN
-            )
-            if is_reusable and not any(
-                column.failures for column in evaluation.values()
-            ):
-                store_result(key, evaluation.to_dict())
-        evaluations[own] = evaluation
+        reusable = source.reusable and "judge" not in scoring
+        saved = stored_result(key) if reusable and not fresh else None
+        with suppress(FormatError):
+            if saved is not None:
+                evaluations[own] = _reused(from_dict(saved), source)
+                unchanged.append(own)
+                continue
+        if "gold" in data and gold is None:
+            names = scoring["mapping"]
+            gold = read(data["gold"], "gold", mapping=names, shared=True)
+        run = source.decides[0]
+        if source.retrieve is not None:
+            run = source.retrieve(_queries(suite, data))
+        how = {**data, **scoring, "gold": gold}
+        result = evaluate(run, **how, name=own, judged=True, keep=_SHOWN)
+        if reusable and not any(column.failures for column in result.values()):
+            store_result(key, result.to_dict())
+        evaluations[own] = result
     return Leaderboard(evaluations), tuple(unchanged)
 
 
-def _earlier(evaluation: Evaluation) -> Notice:
+def _reused(evaluation: Evaluation, source: _Source) -> Evaluation:
+    """What was scored before; that a retriever was not asked again is said."""
+    if source.retrieve is None:
+        return evaluation
     how = "asked by an earlier run of the suite, under the same version"
     text, one = f"queries were {how}", f"query was {how}"
-    return Notice("cached", len(evaluation.queries), text, one=one)
-
-
-class _Source(NamedTuple):
-    """Where a run comes from.
-
-    Attributes:
-        decides: all that decides the run: its file, or what a retriever is asked.
-        run: asks a retriever the queries; None for a file.
-        reusable: whether that is the same run as long as nothing of it changes.
-    """
-
-    decides: tuple[Any, ...]
-    run: Callable[[Any], Run] | None = None
-    reusable: bool = True
+    notice = Notice("cached", len(evaluation.queries), text, one=one)
+    return replace(evaluation, notices=(*evaluation.notices, notice))
 
 
 def _source(suite: Suite, own: str, *, fresh: bool) -> _Source:
@@ -231,16 +221,14 @@ def _source(suite: Suite, own: str, *, fresh: bool) -> _Source:
         return _Source((path, path.name))
     retriever = value if remote else suite.function(value, *place)
     names = {"map": "mapping", "body": "options"}
-    options = {names.get(key, key): entry for key, entry in settings.items()}
-    is_versioned = "version" in settings
-    options["name"] = own
-    if fresh:
-        options["cache"] = None
+    how = {names.get(key, key): entry for key, entry in settings.items()}
+    how |= {"name": own, **({"cache": None} if fresh else {})}
 
     def ask(queries: Any) -> Run:
-        return suite.placed(place, retrieve, retriever, queries, **options)
+        with suite.at(*place):
+            return retrieve(retriever, queries, **how)
 
-    return _Source((value, settings), ask, is_versioned)
+    return _Source((value, settings), ask, "version" in settings)
 
 
 def _data(suite: Suite) -> dict[str, Path]:
@@ -273,24 +261,15 @@ def _run_sweep(
         return None
     data = _data(suite)
     factory = suite.function(settings["factory"], "sweep", "factory")
-    options = dict(scoring)
-    if "concurrency" in settings:
-        options["concurrency"] = settings["concurrency"]
+    how = {**scoring, "name": suite.name, "concurrency": settings.get("concurrency", 1)}
+    how["version"] = None if fresh else settings.get("version")
     if "metrics" not in suite.settings:
-        del options["metrics"]
+        del how["metrics"]
     if "corpus" in data:
-        options["corpus"] = data["corpus"]
-    return suite.placed(
-        ("sweep", "grid"),
-        sweep,
-        factory,
-        settings["grid"],
-        _queries(suite, data),
-        data["gold"],
-        name=suite.name,
-        version=None if fresh else settings.get("version"),
-        **options,
-    )
+        how["corpus"] = data["corpus"]
+    queries = _queries(suite, data)
+    with suite.at("sweep", "grid"):
+        return sweep(factory, settings["grid"], queries, data["gold"], **how)
 
 
 def _check_all(
@@ -320,15 +299,13 @@ def _check_all(
         for gate in drops
         if run.run not in with_baseline
     ]
+    how = {
+        "allow_noise": settings.get("allow_noise", False),
+        "require_noninferior": settings.get("require_noninferior", False),
+        "by_tag": settings.get("gate_tags", False),
+    }
     for old, new in pairs:
-        results += check_gates(
-            drops,
-            [new],
-            baseline=old,
-            allow_noise=settings.get("allow_noise", False),
-            require_noninferior=settings.get("require_noninferior", False),
-            by_tag=settings.get("gate_tags", False),
-        )
+        results += check_gates(drops, [new], baseline=old, **how)
     return [*results, *(check_failures(board.values()) if gates else ())]
 
 
@@ -338,19 +315,19 @@ def _scoring(suite: Suite, gates: Sequence[Gate]) -> dict[str, Any]:
     spellings = settings.get("metrics", [*DEFAULT_METRICS])
     metrics = [str(metric) for metric in split_metrics(spellings)]
     for number, metric in enumerate(metrics):
-        suite.placed(("metrics", str(number)), read_metric, metric)
+        with suite.at("metrics", str(number)):
+            read_metric(metric)
     for ours in settings.get("map", {}):
         if ours not in FIELDS:
             unknown = UnknownNameError("field", ours, FIELDS)
             raise suite.error(str(unknown), "map", ours)
     metrics += [gate.metric for gate in gates]
     scoring = {key: settings[key] for key in ("match", "judge", "k") if key in settings}
-    return {
+    scoring |= {
         "metrics": [*dict.fromkeys(metrics)],
         "mapping": settings.get("map", {}),
-        **settings.get("policies", {}),
-        **scoring,
     }
+    return {**settings.get("policies", {}), **scoring}
 
 
 def _baseline(suite: Suite) -> Path | None:

@@ -8,7 +8,7 @@ named; among those, what a setting costs may decide.
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -119,14 +119,13 @@ class Sweep(PlainResult):
         Costs count to two digits: what differs by less is the same.
         """
         points = [_point(trial, trial.mean(self.metrics[0])) for trial in self.trials]
-        return [
-            trial
-            for trial, mine in zip(self.trials, points, strict=True)
-            if not any(
-                all(map(float.__le__, other, mine)) and other != mine
-                for other in points
-            )
-        ]
+
+        def is_beaten(mine: tuple[float, ...]) -> bool:
+            others = (other for other in points if other != mine)
+            return any(all(map(float.__le__, other, mine)) for other in others)
+
+        pairs = zip(self.trials, points, strict=True)
+        return [trial for trial, point in pairs if not is_beaten(point)]
 
     @cached_property
     def _best(self) -> int:
@@ -150,64 +149,61 @@ class Sweep(PlainResult):
     def summary(self) -> Table:
         """A row per setting, best first: its means, and what it costs."""
         names = [*dict.fromkeys(name for t in self.trials for name in t.setting)]
-        alike, front = {*map(id, self.alike)}, {*map(id, self.front)}
-        rows = []
         first = self.metrics[0]
-        for trial in sorted(
-            self.trials, key=lambda t: (t is not self.best, -t.mean(first))
-        ):
-            marks = (
-                "best" if trial is self.best else "alike" if id(trial) in alike else "",
-                "front" if id(trial) in front else "",
-            )
-            rows.append(
-                [
-                    *(str(trial.setting.get(name, DASH)) for name in names),
-                    *(number(trial.mean(metric)) for metric in self.metrics),
-                    _cost(trial.mean_tokens),
-                    _cost(trial.latency),
-                    str(len(trial.scores[first])),
-                    " ".join(filter(None, marks)),
-                ]
-            )
+        ranked = sorted(self.trials, key=lambda t: (t is not self.best, -t.mean(first)))
+        rows = [
+            [
+                *(str(trial.setting.get(name, DASH)) for name in names),
+                *(number(trial.mean(metric)) for metric in self.metrics),
+                _cost(trial.mean_tokens),
+                _cost(trial.latency),
+                str(len(trial.scores[first])),
+                " ".join(self._marks(trial)),
+            ]
+            for trial in ranked
+        ]
         texts = [
             place
             for place, name in enumerate(names)
             if any(isinstance(trial.setting.get(name), str) for trial in self.trials)
         ]
+        sizes = (
+            counted(len(self.trials), "setting"),
+            counted(len(self.queries), "query"),
+        )
         return Table(
             [*names, *self.metrics, "tokens", "p50 (ms)", "n", ""],
             rows,
-            title=f"{counted(len(self.trials), 'setting')}, "
-            f"{counted(len(self.queries), 'query')}",
+            title=", ".join(sizes),
             notes=self._notes(),
             texts=(*texts, len(names) + len(self.metrics) + 3),
         )
 
+    def _marks(self, trial: Trial) -> Iterator[str]:
+        if trial is self.best:
+            yield "best"
+        elif any(trial is one for one in self.alike):
+            yield "alike"
+        if any(trial is one for one in self.front):
+            yield "front"
+
     def _notes(self) -> list[str]:
         first, best = self.metrics[0], self.best
-        limits = (
-            "" if self.interval is None else " to ".join(map(number, self.interval))
-        )
-        chosen = f"95% interval {limits or DASH}, which allows for having chosen it"
+        limits = " to ".join(map(number, self.interval)) if self.interval else DASH
+        chosen = f"95% interval {limits}, which allows for having chosen it"
         notes = [f"best by {first}: {best}: {number(best.mean(first))} ({chosen})"]
         others = [trial for trial in self.alike if trial is not best]
         if others:
-            notes.append(
-                f"{counted(len(others), 'setting')} cannot be told apart from it "
-                "(alike)" + _cheapest(best, others)
-            )
+            alike = f"{counted(len(others), 'setting')} cannot be told apart from it"
+            notes.append(f"{alike} (alike){_cheapest(best, others)}")
         if failed := sum(trial.failed for trial in self.trials):
             notes.append(f"failed: {counted(failed, 'query')}, in no mean")
         if self.unasked:
-            notes.append(
-                f"not asked: {counted(self.unasked, 'gold query')} without text"
-            )
+            unasked = counted(self.unasked, "gold query")
+            notes.append(f"not asked: {unasked} without text")
         if self.earlier:
-            notes.append(
-                f"kept from an earlier sweep: {counted(self.earlier, 'setting')}; "
-                "another version is tried anew"
-            )
+            earlier = f"kept from an earlier sweep: {counted(self.earlier, 'setting')}"
+            notes.append(f"{earlier}; another version is tried anew")
         return notes
 
     def tables(self) -> list[Table]:
@@ -220,13 +216,12 @@ class Sweep(PlainResult):
 
     def to_html(self) -> str:
         """A page that a browser shows: the table, and quality by what it costs."""
-        costs = {"tokens": "mean_tokens", "latency": "latency"}
-        axes = [
-            cost
-            for cost, name in costs.items()
-            if not all(math.isnan(getattr(trial, name)) for trial in self.trials)
+        tokens = [trial.mean_tokens for trial in self.trials]
+        times = [trial.latency for trial in self.trials]
+        costs = {"tokens": tokens, "latency": times}
+        charts = [
+            self.plot(n) for n, row in costs.items() if not all(map(math.isnan, row))
         ]
-        charts = [self.plot(cost) for cost in axes]
         title = f"Sweep of {counted(len(self.trials), 'setting')}"
         return str(SHOWN["tables"](title, [self.summary()], charts=charts))
 

@@ -119,9 +119,8 @@ def _settings(factory: Callable[..., Any], grid: Any, k: int) -> list[dict[str, 
     for setting in settings:
         for name, value in setting.items():
             if name not in parameters and name != "k" and not takes_all:
-                raise UnknownNameError(
-                    "parameter of the factory", name, [*parameters, "k"]
-                )
+                names = [*parameters, "k"]
+                raise UnknownNameError("parameter of the factory", name, names)
             if not isinstance(value, _PLAIN):
                 must_be = "texts, numbers, true, false or None"
                 raise ParameterError("sweep", f"grid[{name!r}]", must_be, value)
@@ -135,14 +134,7 @@ def _settings(factory: Callable[..., Any], grid: Any, k: int) -> list[dict[str, 
 class _Experiment:
     """Makes retrievers of settings, asks them, and scores what they retrieve.
 
-    Attributes:
-        factory: makes a retriever of a setting.
-        truth: what should be retrieved.
-        texts: what is asked, by query.
-        scoring: the options of `evaluate`.
-        concurrency: calls under way at once.
-        depth: the k of settings that have none.
-        key: what results are stored under, if at all.
+    Settings without a k are as deep as `depth`. Results are stored under the key.
     """
 
     factory: Callable[..., Any]
@@ -179,8 +171,8 @@ class _Experiment:
         labels = (self.truth.gold or Gold()).fingerprints([*self.texts])
         pairs = self.scoring.items()
         how = {name: v if isinstance(v, Path) else str(v) for name, v in pairs}
-        k = self._k(setting)
-        return digest_of("trial", self.key, setting, k, self.texts, labels, how)
+        by = (self.key, setting, self._k(setting))
+        return digest_of("trial", *by, self.texts, labels, how)
 
     def _stored(self, setting: Mapping[str, Any]) -> Trial | None:
         saved: Any = None if self.key is None else stored_result(self._digest(setting))
@@ -199,11 +191,9 @@ class _Experiment:
         if (error := guard.error) is not None:
             problem = f"{type(error).__name__}: {error}"
             raise UsageError(f"the factory failed for {trial}: {problem}") from error
-        deepest = max(map(self._k, settings))
+        k, calls = max(map(self._k, settings)), self.concurrency
         with _named(trial):
-            return retrieve(
-                retriever, self.texts, deepest, concurrency=self.concurrency
-            )
+            return retrieve(retriever, self.texts, k, concurrency=calls)
 
     def _trial(self, setting: Mapping[str, Any], run: Any) -> Trial:
         depth = self._k(setting)
@@ -216,24 +206,18 @@ class _Experiment:
             result = evaluate(run, gold=self.truth, **scoring)
         places = {query: place for place, query in enumerate(result.queries)}
         rows = [places[query] for query in self.texts]
+        columns = {metric: result[metric].scores[rows].tolist() for metric in metrics}
         scores = {
-            metric: [
-                None if math.isnan(score) else score
-                for score in result[metric].scores[rows].tolist()
-            ]
-            for metric in metrics
+            metric: [None if math.isnan(score) else score for score in column]
+            for metric, column in columns.items()
         }
         corpus = scoring.get("corpus")
         rankings = (run if corpus is None else with_texts(run, corpus)).rankings
         tokens = {q: _tokens(ranking[:depth]) for q, ranking in rankings(Policies())}
         times = {**run.latency.milliseconds, **dict.fromkeys(run.latency.first_call)}
-        trial = Trial(
-            dict(setting),
-            scores,
-            [*map(tokens.get, self.texts)],
-            [*map(times.get, self.texts)],
-            len(run.failures),
-        )
+        own = [*map(tokens.get, self.texts)]
+        timed = [*map(times.get, self.texts)]
+        trial = Trial(dict(setting), scores, own, timed, len(run.failures))
         log.info("sweep: %s", trial)
         if self.key is not None and not trial.failed:
             store_result(self._digest(setting), asdict(trial))
