@@ -84,8 +84,8 @@ def ids_of(array: Any, place: Place, *, blank: bool = False) -> Column:
         place.refuse_nulls(array)
     elif array.null_count:
         # Not by Arrow, which reads what lies beneath an empty cell of a damaged file.
-        empty = b"" if "binary" in kind else ""
-        cells = [empty if cell is None else cell for cell in array.to_pylist()]
+        blank_cell = b"" if "binary" in kind else ""
+        cells = [blank_cell if cell is None else cell for cell in array.to_pylist()]
         array = pyarrow.array(cells, array.type)
     if "view" in kind:
         array = array.cast(kind.replace("_view", ""))
