@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from karat.comparison.changes import tagged
+from karat.comparison.changes import tag_places
 from karat.comparison.differences import measure, show_p
-from karat.comparison.pairing import Pairing, left_out, pair
+from karat.comparison.pairing import Pairing, left_out, pair_up
 from karat.data.tables import counted, number
 from karat.errors import MismatchError, UsageError
 from karat.metrics import read_metric
@@ -132,7 +132,7 @@ def check_gates(
             else:
                 old = _baseline(gate, baseline)
                 try:
-                    pairing = pair(old, evaluation, force=force, cluster=cluster)
+                    pairing = pair_up(old, evaluation, force=force, cluster=cluster)
                 except MismatchError as error:
                     why = str(error)
                     results.append(
@@ -141,7 +141,7 @@ def check_gates(
                     continue
                 queries = pairing.added, pairing.removed, pairing.relabelled
                 apart = "; ".join(left_out(*queries))
-                slices = tagged(pairing.queries, evaluation, old) if by_tag else {}
+                slices = tag_places(pairing.queries, evaluation, old) if by_tag else {}
                 if by_tag and not slices:
                     raise UsageError(
                         "--gate-tags: no query has a tag; --queries FILE may"

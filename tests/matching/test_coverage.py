@@ -13,7 +13,7 @@ from hypothesis import assume, example, given, settings, strategies as st
 from karat import Gold, evaluate
 from karat.data.memory_runs import DocumentRun
 from karat.extend import Document, Item, Span as GoldSpan, fold
-from karat.matching.coverage.alphabet import Source
+from karat.matching.coverage.alphabet import Letters
 from tests.matching.coverage_oracle import covered
 from tests.matching.test_span import measure, share
 
@@ -160,16 +160,16 @@ MIXED = st.lists(
 @given(st.text() | MIXED)
 def test_letters_are_those_of_the_normal_form(text: str) -> None:
     assume(not {*"[<&"} & {*text} and not text.lstrip()[:1].isdigit())
-    assert Source(text).letters == Source(fold(text)).letters
+    assert Letters(text).letters == Letters(fold(text)).letters
 
 
 @given(st.text() | MIXED | st.just("see [the page](https://a.b/c) for-\nward &lt;"))
 def test_every_letter_is_traced_to_where_it_came_from(text: str) -> None:
-    source = Source(text)
+    source = Letters(text)
     assert len(source.letters) == len(source.places)
     assert source.places == sorted(source.places)
     for letter, place in zip(source.letters, source.places, strict=True):
-        assert letter in Source(text[place]).letters or text[place] == "&"
+        assert letter in Letters(text[place]).letters or text[place] == "&"
 
 
 def test_overlapping_chunks_are_read_once() -> None:

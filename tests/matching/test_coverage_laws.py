@@ -13,7 +13,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from karat.matching.coverage.alphabet import Source
+from karat.matching.coverage.alphabet import Letters
 from tests.matching.test_span import found, match, measure, share
 
 laws = settings(max_examples=40, deadline=None)
@@ -304,7 +304,7 @@ def test_texts_that_share_nothing_cover_nothing(
     gold: tuple[str, int, int], other: tuple[str, int, int]
 ) -> None:
     one, two = (text[start:end] for text, start, end in (gold, other))
-    letters = [Source(text).letters for text in (one, two)]
+    letters = [Letters(text).letters for text in (one, two)]
     grams = [{text[n : n + 3] for n in range(len(text) - 2)} for text in letters]
     if grams[0].isdisjoint(grams[1]):
         assert share(one, two) == 0

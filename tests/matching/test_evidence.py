@@ -7,15 +7,17 @@ from karat import Gold
 from karat.data.coverage import Evidence, Range
 from karat.data.memory_runs import DocumentRun
 from karat.extend import Document, Item, Span as GoldSpan
-from karat.matching.coverage.alphabet import Source
-from karat.matching.coverage.matcher import Span
+from karat.matching.coverage.alphabet import Letters
+from karat.matching.coverage.matcher import SpanMatcher
 
 FOX = "The quick brown fox jumps over the lazy dog, within 14 days, near the farm."
 
 
 def evidence(gold: str, *texts: str, tau: float = 0.9) -> list[Evidence]:
     run = DocumentRun({"q": [Document(f"d{n}", text) for n, text in enumerate(texts)]})
-    return Span(tau=tau).evidence(run, Gold(passages={"q": (Item("p", gold),)}), "q")
+    return SpanMatcher(tau=tau).evidence(
+        run, Gold(passages={"q": (Item("p", gold),)}), "q"
+    )
 
 
 def quoted(text: str, ranges: tuple[Range, ...]) -> list[str]:
@@ -71,7 +73,7 @@ def test_a_number_sign_negation_or_name_that_differs_is_said(
     text = "The report that we read on the way home {}, as we were told there before."
     (found,) = evidence(text.format(ours), text.format(theirs))
     assert found.differs == (said,)
-    strict = Span(strict=True)
+    strict = SpanMatcher(strict=True)
     run = DocumentRun({"q": [Document("d", text.format(theirs))]})
     gold = Gold(passages={"q": (Item("p", text.format(ours)),)})
     assert not any(found.satisfied for found in strict.evidence(run, gold, "q"))
@@ -98,7 +100,7 @@ def test_another_way_to_write_it_does_not_differ(ours: str, theirs: str) -> None
 def test_offsets_are_shown_from_where_each_text_begins() -> None:
     run = DocumentRun({"q": [Document(source="d", start=90, end=105)]})
     gold = Gold(spans={"q": (GoldSpan("s", "d", 100, 120),)})
-    (found,) = Span().evidence(run, gold, "q")
+    (found,) = SpanMatcher().evidence(run, gold, "q")
     assert found.gold == ((0, 5),)
     assert found.text == ((10, 15),)
     assert found.share == pytest.approx(0.25)
@@ -128,6 +130,6 @@ def test_both_sides_of_the_evidence_have_the_same_letters(
         ours = quoted(gold, found.gold)
         theirs = quoted(texts[found.rank - 1], found.text)
         for mine, other in zip(ours, theirs, strict=True):
-            ours_letters, copy = Source(mine).letters, Source(other).letters
+            ours_letters, copy = Letters(mine).letters, Letters(other).letters
             # A letter such as the German sharp s stands for two, of which one may do.
             assert copy in ours_letters or ours_letters in copy

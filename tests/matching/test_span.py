@@ -21,7 +21,7 @@ from karat.extend import (
     UsageError,
     read_matcher,
 )
-from karat.matching.coverage.matcher import Span
+from karat.matching.coverage.matcher import SpanMatcher
 
 FOX = (
     "The quick brown fox jumps over the lazy dog and, within 14 days, "
@@ -32,7 +32,7 @@ FOX = (
 def match(
     golds: Sequence[str | Item],
     texts: Sequence[str | Document],
-    matcher: Span | None = None,
+    matcher: SpanMatcher | None = None,
 ) -> Hits:
     """The hits of one query."""
     items = tuple(
@@ -45,7 +45,9 @@ def match(
     ]
     run, gold = DocumentRun({"q": documents}), Gold(passages={"q": items})
     policies = Policies(force=True)
-    return (matcher or Span()).match(run, gold, judged=True, policies=policies).hits
+    return (
+        (matcher or SpanMatcher()).match(run, gold, judged=True, policies=policies).hits
+    )
 
 
 def measure(golds: Sequence[str | Item], texts: Sequence[str | Document]) -> Coverage:
@@ -67,7 +69,7 @@ def found(gold: str, *texts: str) -> list[int]:
 
 def strictly_found(gold: str, *texts: str) -> list[int]:
     """The same where nothing may differ, and most of the text will do."""
-    hits = match([gold], texts, Span(tau=0.6, strict=True))
+    hits = match([gold], texts, SpanMatcher(tau=0.6, strict=True))
     return [int(rank) for rank in hits.rank]
 
 
@@ -415,25 +417,25 @@ def test_coverage_needs_a_matcher_that_measures_it() -> None:
 @pytest.mark.parametrize("tau", [0, -1, 1.5, True, "x"])
 def test_tau_is_a_share(tau: object) -> None:
     with pytest.raises(ParameterError, match=r"span: tau must be a number in \(0, 1\]"):
-        Span(tau=tau)  # type: ignore[arg-type]
+        SpanMatcher(tau=tau)  # type: ignore[arg-type]
 
 
 def test_the_spelling_takes_parameters() -> None:
-    assert read_matcher("span(0.8)") == Span(tau=0.8)
-    assert str(Span(tau=0.8, gain="share")) == "span(tau=0.8, gain=share)"
+    assert read_matcher("span(0.8)") == SpanMatcher(tau=0.8)
+    assert str(SpanMatcher(tau=0.8, gain="share")) == "span(tau=0.8, gain=share)"
 
 
 def test_spans_without_text_need_documents_with_offsets() -> None:
     gold = Gold(spans={"q": (GoldSpan("s", "d", 0, 10),)})
     run = DocumentRun({"q": [Document("a", "some text")]})
     with pytest.raises(DataError, match="do not say where in their source they lie"):
-        Span().match(run, gold, judged=True, policies=Policies())
+        SpanMatcher().match(run, gold, judged=True, policies=Policies())
 
 
 def test_spans_with_text_are_found_in_documents_without_offsets() -> None:
     gold = Gold(spans={"q": (GoldSpan("s", "d", 10, 10 + len(FOX), text=FOX),)})
     run = DocumentRun({"q": [Document("a", f"text {FOX} text")]})
-    hits = Span().match(run, gold, judged=True, policies=Policies()).hits
+    hits = SpanMatcher().match(run, gold, judged=True, policies=Policies()).hits
     assert hits.rank.tolist() == [1]
 
 
@@ -441,4 +443,4 @@ def test_documents_without_text_are_refused() -> None:
     gold = Gold(passages={"q": (Item("p", FOX),)}, documents={"q": {"a": 1.0}})
     run = DocumentRun({"q": [Document("a")]})
     with pytest.raises(DataError, match="1 query has no text, and span compares texts"):
-        Span().match(run, gold, judged=True, policies=Policies())
+        SpanMatcher().match(run, gold, judged=True, policies=Policies())

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from karat.metrics.incomplete_judgements import BPref, InferredAP, Judged, Unjudged
+from karat.metrics.incomplete_judgements import BPref, InferredAP, Judged, UnjudgedShare
 from tests.metrics.judged_runs import one
 
 EPSILON = 0.00001
@@ -63,9 +63,9 @@ def test_judged_is_undefined_where_nothing_was_retrieved() -> None:
 
 def test_unjudged_counts_negative_grades_and_divides_by_k() -> None:
     hits = one("axnu", {"a": 1, "n": 0, "u": -1})
-    assert Unjudged(2).score(hits).tolist() == [1 / 2]
-    assert Unjudged(10).score(hits).tolist() == [2 / 10]
-    assert Unjudged().score(hits).tolist() == [2 / 4]
+    assert UnjudgedShare(2).score(hits).tolist() == [1 / 2]
+    assert UnjudgedShare(10).score(hits).tolist() == [2 / 10]
+    assert UnjudgedShare().score(hits).tolist() == [2 / 4]
 
 
 @pytest.mark.parametrize("metric", [BPref(), InferredAP()])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from karat.reading.columns import decimals
-from karat.reading.columns.decimals import PADDING, number, numbers
+from karat.reading.columns.decimals import PADDING, decimal, numbers
 from karat.reading.columns.ids import ByteColumn
 
 
@@ -61,7 +61,7 @@ def test_exponents_and_long_numbers_are_read_in_bulk(
 ) -> None:
     draw = np.random.default_rng(3)
     values = (10 ** draw.uniform(-12, 3, 20_000)).tolist()
-    monkeypatch.setattr(decimals, "number", None)
+    monkeypatch.setattr(decimals, "decimal", None)
     for layout in ("{:.17e}", "{:.6e}", "{:E}", "{:.20f}", "{:.24f}"):
         texts = [layout.format(value) for value in values]
         assert numbers(words(texts)).tolist() == [float(text) for text in texts]
@@ -128,7 +128,7 @@ def test_anything_else_is_refused_wherever_it_stands(
     with pytest.raises(ValueError, match=r".*"):
         numbers(words(texts))
     with pytest.raises(ValueError, match=r".*"):
-        number(bad.encode())
+        decimal(bad.encode())
 
 
 @given(st.lists(st.text("ab\xe9", min_size=1, max_size=40), min_size=1))

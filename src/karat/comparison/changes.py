@@ -264,7 +264,7 @@ def _first_ranks(one: Evaluation, metric: str) -> list[dict[str, int | None]]:
     return [] if matches is None else matches.first_ranks()
 
 
-def tagged(queries: Sequence[str], *runs: Evaluation) -> dict[str, list[int]]:
+def tag_places(queries: Sequence[str], *runs: Evaluation) -> dict[str, list[int]]:
     """The places of the queries of each tag, by what the first run says that knows."""
     tags: dict[str, list[int]] = {}
     for row, query in enumerate(queries):
@@ -279,7 +279,7 @@ def slices_of(
 ) -> dict[str, tuple[Difference, ...]]:
     """The differences on the queries of each tag, false findings kept rare."""
     baseline, other = pairing.baseline, pairing.candidate
-    tags = tagged(pairing.queries, baseline, other)
+    tags = tag_places(pairing.queries, baseline, other)
     if not tags:
         raise UsageError("no query has a tag; queries=... (--queries FILE) brings some")
     found: dict[str, list[Difference]] = {tag: [] for tag in tags}

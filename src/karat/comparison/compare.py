@@ -17,7 +17,7 @@ from karat.comparison.changes import (
 )
 from karat.comparison.comparison import Comparison
 from karat.comparison.differences import Difference, Test, measure, with_adjusted
-from karat.comparison.pairing import Pairing, pair
+from karat.comparison.pairing import Pairing, pair_up
 from karat.data.runs import Run
 from karat.errors import UsageError
 from karat.evaluation import check_options
@@ -98,7 +98,7 @@ def compare(  # noqa: PLR0913
     pairs = [(baseline, other) for other in others]
     if all_pairs:
         pairs += combinations(others, 2)
-    pairings = [pair(one, two, force=force, cluster=cluster) for one, two in pairs]
+    pairings = [pair_up(one, two, force=force, cluster=cluster) for one, two in pairs]
     own = pairings[: len(others)]
     correction = _correction(pairings, correction, test, all_pairs=all_pairs)
     differences = _differences(asked, pairings, own, margins, test, correction)

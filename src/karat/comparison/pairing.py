@@ -72,7 +72,7 @@ def left_out(
     ]
 
 
-def pair(
+def pair_up(
     baseline: Evaluation,
     candidate: Evaluation,
     *,
@@ -170,7 +170,7 @@ def average(evaluations: Sequence[Evaluation], name: str) -> Evaluation:
     """
     first = evaluations[0]
     for other in evaluations[1:]:
-        pair(first, other)
+        pair_up(first, other)
         if list(other.queries) != list(first.queries):
             raise UsageError(
                 f"{first.run} and {other.run} are not runs of one system: they have "

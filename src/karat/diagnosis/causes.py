@@ -12,7 +12,7 @@ from karat.data.tables import counted
 from karat.diagnosis.corpus_search import ALIKE, LexicalRanks, similarity
 from karat.diagnosis.diagnosis import BY_WORDS, CAUSES, TEXTS, Miss, Related
 from karat.diagnosis.evidence import ENOUGH, Evidence, MissedItem
-from karat.diagnosis.run_findings import Detection, Explanation
+from karat.diagnosis.run_findings import Detection, Reason
 from karat.diagnosis.text_damage import damage
 
 # Search by words finds what it ranks at least so high, and is led somewhere by what it
@@ -29,7 +29,7 @@ _HEADER = 200
 _SHOWN, _FEW_WORDS, _WORDS = 5, 12, 2000
 
 
-def _wrong_id(evidence: Evidence, one: MissedItem) -> Explanation | None:
+def _wrong_id(evidence: Evidence, one: MissedItem) -> Reason | None:
     form, shares = one.form, one.ranked
     if form is None or (shares and not shares.whole and shares.fragments(evidence.k)):
         return None
@@ -37,10 +37,10 @@ def _wrong_id(evidence: Evidence, one: MissedItem) -> Explanation | None:
     rank = next((r for r, d in enumerate(ranking, 1) if d.id == form.found), None)
     where = f"at rank {rank}" if rank else "in the corpus"
     related = (Related(id=form.found, rank=rank),)
-    return Explanation(f"{form}, {where}", related, needed_k=rank)
+    return Reason(f"{form}, {where}", related, needed_k=rank)
 
 
-def _damaged(evidence: Evidence, one: MissedItem) -> Explanation | None:
+def _damaged(evidence: Evidence, one: MissedItem) -> Reason | None:
     """Its text was damaged on the way into the corpus."""
     habits, corpus = evidence.habits, evidence.corpus or {}
     reason: str | None = None
@@ -62,12 +62,10 @@ def _damaged(evidence: Evidence, one: MissedItem) -> Explanation | None:
             share = homes.share(parts[0])
             related = (homes.related(parts[0], rank=None),)
             reason = f"{related[0].id!r:.60} has {share:.0%} of it, and ends there"
-    return Explanation(reason, related) if reason else None
+    return Reason(reason, related) if reason else None
 
 
-def _copy(
-    evidence: Evidence, one: MissedItem, *, contradicts: bool
-) -> Explanation | None:
+def _copy(evidence: Evidence, one: MissedItem, *, contradicts: bool) -> Reason | None:
     """A document in the top k that says the same, or nearly and contradicts it."""
     shares = one.ranked
     # Where a gold text is nowhere, this may be it, and the gold be wrong.
@@ -94,11 +92,11 @@ def _copy(
         if contradicts:
             reason = f"{where} is {alike:.0%} alike and contradicts it"
         copy = shares.related(number, rank=number + 1, similarity=alike)
-        return Explanation(reason, (copy,))
+        return Reason(reason, (copy,))
     return None
 
 
-def _split(evidence: Evidence, one: MissedItem) -> Explanation | None:
+def _split(evidence: Evidence, one: MissedItem) -> Reason | None:
     """The top k has a fragment, and only chunks together the whole."""
     shares, homes = one.ranked, one.homes
     if shares is None or shares.whole or (evidence.ids and one.rank):
@@ -121,7 +119,7 @@ def _split(evidence: Evidence, one: MissedItem) -> Explanation | None:
     if not top or union < ENOUGH:
         return None
     part = shares.union(top)
-    return Explanation(
+    return Reason(
         f"the top {evidence.k} has {part:.0%} of it, in {counted(len(top), 'chunk')} "
         "cut within it",
         tuple(shares.related(n, rank=n + 1) for n in every[:_SHOWN]),
@@ -129,7 +127,7 @@ def _split(evidence: Evidence, one: MissedItem) -> Explanation | None:
     )
 
 
-def _displaced(evidence: Evidence, one: MissedItem) -> Explanation | None:
+def _displaced(evidence: Evidence, one: MissedItem) -> Reason | None:
     """It would be in the top k without near-duplicates above it."""
     if not one.rank:
         return None
@@ -144,7 +142,7 @@ def _displaced(evidence: Evidence, one: MissedItem) -> Explanation | None:
     if rank > evidence.k:
         return None
     pairs = ((n, above[n], above[other]) for n, other in again[:_SHOWN])
-    return Explanation(
+    return Reason(
         f"at rank {one.rank}, and at {rank} without "
         f"{counted(len(again), 'near-duplicate')} of documents above it",
         tuple(
@@ -155,19 +153,19 @@ def _displaced(evidence: Evidence, one: MissedItem) -> Explanation | None:
     )
 
 
-def _dropped(evidence: Evidence, one: MissedItem) -> Explanation | None:
+def _dropped(evidence: Evidence, one: MissedItem) -> Reason | None:
     """The reranker moved it out of the top k or lost it."""
     rank = (evidence.candidates or {}).get(one.query, {}).get(one.name)
     if rank is None or (rank > evidence.k and one.rank):
         return None
     after = f"at rank {one.rank}" if one.rank else "not"
-    return Explanation(
+    return Reason(
         f"at rank {rank} of the candidates, and {after} in what came of them",
         facts={"candidate_rank": rank},
     )
 
 
-def _below(evidence: Evidence, one: MissedItem) -> Explanation | None:
+def _below(evidence: Evidence, one: MissedItem) -> Reason | None:
     if not one.rank:
         return None
     reason, facts = f"at rank {one.rank}, below k = {evidence.k}", {}
@@ -177,10 +175,10 @@ def _below(evidence: Evidence, one: MissedItem) -> Explanation | None:
         if last is not None and own is not None:
             facts = {"score_margin": abs(last - own)}
             reason += f"; its score is {own:.4g}, that at rank {evidence.k} {last:.4g}"
-    return Explanation(reason, facts=facts)
+    return Reason(reason, facts=facts)
 
 
-def _near_miss(evidence: Evidence, one: MissedItem) -> Explanation | None:
+def _near_miss(evidence: Evidence, one: MissedItem) -> Reason | None:
     """A text in the top k is nearly that of the item."""
     shares, homes = one.ranked, one.homes
     if evidence.ids or shares is None:
@@ -215,34 +213,34 @@ def _near_miss(evidence: Evidence, one: MissedItem) -> Explanation | None:
     near_one = shares.related(number, rank=number + 1, similarity=best)
     differs = near_one.differs or _changes(shares.gold, near_one.text or "")
     name = "a text" if near_one.id is None else repr(near_one.id)
-    return Explanation(
+    return Reason(
         f"{name} at rank {number + 1} has {best:.0%} of it",
         (replace(near_one, differs=differs),),
         {"similarity": best},
     )
 
 
-def _absent(evidence: Evidence, one: MissedItem) -> Explanation | None:
+def _absent(evidence: Evidence, one: MissedItem) -> Reason | None:
     """The corpus does not have its document, or all of its text."""
     corpus, homes = evidence.corpus or {}, one.homes
     if evidence.ids:
         if one.rank or any(name in corpus for name in one.ids):
             return None
-        return Explanation("no document of the corpus has this id")
+        return Reason("no document of the corpus has this id")
     if homes is None or (union := homes.union()) >= ENOUGH:
         return None
     related = tuple(homes.related(n, rank=None) for n in homes.ranked()[:1])
     closest_one = "".join(f"; the closest is {near.id!r}" for near in related)
     how = "lost in parsing: " if union >= _HALF else ""
     reason = f"{how}the corpus has {union:.0%} of it{closest_one}"
-    return Explanation(reason, related, {"coverage": union})
+    return Reason(reason, related, {"coverage": union})
 
 
-def _embedding(evidence: Evidence, one: MissedItem) -> Explanation | None:
+def _embedding(evidence: Evidence, one: MissedItem) -> Reason | None:
     return _gap(evidence, one) if _is_found_by_words(evidence, one) else None
 
 
-def _hop(evidence: Evidence, one: MissedItem) -> Explanation | None:
+def _hop(evidence: Evidence, one: MissedItem) -> Reason | None:
     """Words of what was found lead to it."""
     words, question = evidence.words, evidence.question(one.query)
     texts = [d.text or "" for d in evidence.hits(one.query, evidence.k)]
@@ -251,14 +249,14 @@ def _hop(evidence: Evidence, one: MissedItem) -> Explanation | None:
     rank = words.rank_beyond(question, texts, _homes(one))
     if rank is None or rank > max(_GOOD_RANK, _LED * len(words)):
         return None
-    return Explanation(
+    return Reason(
         f"{one.hits} of {one.relevant} gold items are in the top {evidence.k}, and "
         f"search by their words has it at rank {rank}",
         facts={"hop_rank": rank},
     )
 
 
-def _doubtful(evidence: Evidence, one: MissedItem) -> Explanation | None:
+def _doubtful(evidence: Evidence, one: MissedItem) -> Reason | None:
     """Nothing leads to it, and what was retrieved is the answer."""
     if (search := _by_words(evidence, one)) is None:
         return None
@@ -272,23 +270,23 @@ def _doubtful(evidence: Evidence, one: MissedItem) -> Explanation | None:
     if words.leads(question, evidence.other_texts(one), homes):
         return None
     reason = f"it shares hardly a word with the question or its gold; {part}"
-    return Explanation(reason)
+    return Reason(reason)
 
 
-def _gap(evidence: Evidence, one: MissedItem) -> Explanation | None:
+def _gap(evidence: Evidence, one: MissedItem) -> Reason | None:
     if (search := _by_words(evidence, one)) is None:
         return None
     words, question, homes = search
     rank = words.rank(question, homes)
     if rank is None:
-        return Explanation("search by words (BM25) does not find it")
+        return Reason("search by words (BM25) does not find it")
     reason = f"search by words (BM25) has it at rank {rank}"
-    return Explanation(reason, facts={"bm25_rank": rank})
+    return Reason(reason, facts={"bm25_rank": rank})
 
 
-def _never(evidence: Evidence, one: MissedItem) -> Explanation:
+def _never(evidence: Evidence, one: MissedItem) -> Reason:
     depth = max(0, evidence.depth[one.query])
-    return Explanation(f"not among {counted(depth, 'document')} retrieved")
+    return Reason(f"not among {counted(depth, 'document')} retrieved")
 
 
 def _homes(one: MissedItem) -> list[str]:
@@ -328,7 +326,7 @@ def _changes(gold: str, text: str) -> tuple[str, ...]:
     return tuple(changes[:_SHOWN])
 
 
-_CHECKS: dict[str, Callable[[Evidence, MissedItem], Explanation | None]] = {
+_CHECKS: dict[str, Callable[[Evidence, MissedItem], Reason | None]] = {
     "wrong id form": _wrong_id,
     "damaged text": _damaged,
     "unlabelled twin retrieved": partial(_copy, contradicts=False),
@@ -351,7 +349,7 @@ _CHECKS: dict[str, Callable[[Evidence, MissedItem], Explanation | None]] = {
 def examine(evidence: Evidence, detections: Mapping[str, Detection]) -> list[Miss]:
     """Each miss with its cause, the first that there is evidence of."""
     misses = []
-    checks: dict[str, Callable[[MissedItem], Explanation | None]]
+    checks: dict[str, Callable[[MissedItem], Reason | None]]
     checks = {cause: one.explains.get for cause, one in detections.items()}
     checks |= {cause: partial(check, evidence) for cause, check in _CHECKS.items()}
     lacking = not_examined(evidence)
@@ -362,7 +360,7 @@ def examine(evidence: Evidence, detections: Mapping[str, Detection]) -> list[Mis
     return misses
 
 
-def _miss(k: int, one: MissedItem, cause: str, why: Explanation) -> Miss:
+def _miss(k: int, one: MissedItem, cause: str, why: Reason) -> Miss:
     best, needed_k = one.ranked or one.homes, why.needed_k or one.rank or None
     fix = CAUSES[cause].action
     if needed_k and needed_k > k:

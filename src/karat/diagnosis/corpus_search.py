@@ -15,7 +15,7 @@ from rapidfuzz.fuzz import ratio
 from karat.data.arrays import Ints
 from karat.diagnosis.text_damage import words_of
 from karat.matching.contains import UNSPACED
-from karat.matching.coverage.alphabet import Source, grams_of
+from karat.matching.coverage.alphabet import Letters, grams_of
 
 ALIKE = 0.87
 """The share of letters that near-duplicates have in common, in the same order."""
@@ -40,13 +40,13 @@ _ANSWERS = 3
 _UNSPACED: Final = re.compile(f"[{UNSPACED}]")
 
 
-def closest(wanted: Sequence[str], texts: Sequence[str]) -> list[list[int]]:
+def most_alike(wanted: Sequence[str], texts: Sequence[str]) -> list[list[int]]:
     """For each wanted text, the places of the texts that share most letters with it.
 
     Compared are the n-grams of a wanted text that are rarest among the texts, so that
     what all of them repeat costs nothing.
     """
-    letters = [Source(text).letters for text in wanted]
+    letters = [Letters(text).letters for text in wanted]
     owner, hashes = grams_of(letters, _LETTERS)
     keys, number = np.unique(hashes, return_inverse=True)
     brief = {n: own for n, own in enumerate(letters) if 0 < len(own) < _LETTERS}
@@ -57,7 +57,7 @@ def closest(wanted: Sequence[str], texts: Sequence[str]) -> list[list[int]]:
         block: list[str] = []
         size = 0
         while start + len(block) < len(texts) and size < _BLOCK:
-            block.append(Source(texts[start + len(block)]).letters)
+            block.append(Letters(texts[start + len(block)]).letters)
             size += len(block[-1])
         postings.append(_postings(block, keys, start))
         for n, short in brief.items():
@@ -200,7 +200,7 @@ def _words(text: str) -> list[str]:
 
 def similarity(one: str, other: str) -> float:
     """The share of letters that two texts have in common, in the same order."""
-    return ratio(Source(one).letters, Source(other).letters) / 100
+    return ratio(Letters(one).letters, Letters(other).letters) / 100
 
 
 def group_alike(texts: Sequence[str]) -> list[int]:
@@ -210,7 +210,7 @@ def group_alike(texts: Sequence[str]) -> list[int]:
     letters. Only texts that share small hashes of their letters are compared, so that
     many texts take little longer than reading them.
     """
-    letters = [Source(text).letters for text in texts]
+    letters = [Letters(text).letters for text in texts]
     first: dict[str, int] = {}
     group = [first.setdefault(text, place) for place, text in enumerate(letters)]
     distinct = [place for place, own in enumerate(group) if own == place]

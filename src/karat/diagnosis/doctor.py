@@ -22,7 +22,7 @@ from karat.diagnosis.evidence import (
     item_texts,
 )
 from karat.errors import UsageError
-from karat.matching.coverage.alphabet import Source
+from karat.matching.coverage.alphabet import Letters
 from karat.matching.id_forms import other_forms
 from karat.reading.readers import read, read_queries
 from karat.reading.source import Notes
@@ -226,12 +226,12 @@ class _Check:
             yield Finding("empty text", query, "", "the query asks nothing")
         for kind in _TEXTS:
             for item in getattr(self.gold, kind).get(query, ()):
-                if not Source(item.text).letters:
+                if not Letters(item.text).letters:
                     text = f"{item.id!r:.60} has no text"
                     yield Finding("empty text", query, item.id, text, fix="remove")
         for name, grade in self.gold.documents.get(query, {}).items():
             content = (self.corpus or {}).get(name)
-            if grade > 0 and content is not None and not Source(content).letters:
+            if grade > 0 and content is not None and not Letters(content).letters:
                 text = f"{name!r:.60} has no text in the corpus"
                 yield Finding("empty text", query, name, text)
 
@@ -266,7 +266,7 @@ class _Check:
             (query, name, texts)
             for query, row in self.texts.items()
             for name, texts in row.items()
-            if any(Source(text).letters for text in texts)
+            if any(Letters(text).letters for text in texts)
             and name not in {item.id for item in self.gold.claims.get(query, ())}
         ]
         every_share = corpus_shares([texts for *_, texts in pairs], corpus)
@@ -333,7 +333,7 @@ class _Check:
     def _queries(self) -> Iterator[Finding]:
         first: dict[str, str] = {}
         for query in self.gold.queries:
-            letters = Source(self.questions.get(query, "")).letters
+            letters = Letters(self.questions.get(query, "")).letters
             other = first.setdefault(letters, query) if letters else query
             if other == query:
                 continue
@@ -413,7 +413,7 @@ class _Check:
 
 def _differ(one: str, other: str) -> bool:
     """Whether two texts that are much alike differ in a number, negation or name."""
-    if Source(one).letters == Source(other).letters:
+    if Letters(one).letters == Letters(other).letters:
         return False
     return bool(Shares.of(one, [Document(text=other)]).differs(0))
 

@@ -11,15 +11,15 @@ import numpy as np
 from karat.data.arrays import Bools
 from karat.data.gold import Gold
 from karat.data.runs import Document, ranks_of
-from karat.diagnosis.corpus_search import LexicalRanks, closest, group_alike
+from karat.diagnosis.corpus_search import LexicalRanks, group_alike, most_alike
 from karat.diagnosis.diagnosis import Related
 from karat.diagnosis.headroom import gains_of
 from karat.diagnosis.slices import DocumentFeatures
 from karat.diagnosis.text_damage import Habits, has_look_alikes, without_look_alikes
 from karat.errors import MismatchError
-from karat.matching.coverage.alphabet import Source
+from karat.matching.coverage.alphabet import Letters
 from karat.matching.coverage.cover import HEADER_SLACK
-from karat.matching.coverage.measure import Passage, compare, read_targets
+from karat.matching.coverage.measure import Passage, compare_letters, read_targets
 from karat.matching.id_forms import OtherForm, other_forms
 from karat.matching.texts import wanted_items
 from karat.reading.readers import read_corpus
@@ -46,8 +46,8 @@ class Shares(NamedTuple):
     @classmethod
     def of(cls, gold: str, documents: Sequence[Document]) -> "Shares":
         """What these documents have of a gold text."""
-        sources = Source.read([document.text or "" for document in documents])
-        (passage,), _ = compare([gold], sources)
+        sources = Letters.read([document.text or "" for document in documents])
+        (passage,), _ = compare_letters([gold], sources)
         masks: dict[int, Bools] = {}
         size = len(passage.gold.letters)
         for part in passage.parts:
@@ -405,7 +405,7 @@ def corpus_shares(
 ) -> list[Shares | None]:
     """Of each item's texts, what the documents of a corpus have of it."""
     every = list(dict.fromkeys(text for own in texts for text in own))
-    names, rows = [*corpus], closest(every, [*corpus.values()])
+    names, rows = [*corpus], most_alike(every, [*corpus.values()])
     near = {
         text: [Document(names[place], corpus[names[place]]) for place in row]
         for text, row in zip(every, rows, strict=True)

@@ -24,7 +24,7 @@ _BETTER = 1.5
 _FEW_ITEMS = 5
 
 
-class Explanation(NamedTuple):
+class Reason(NamedTuple):
     """Why one item was missed; the fields are those of `Miss`."""
 
     reason: str
@@ -38,7 +38,7 @@ class Detection(NamedTuple):
 
     sentence: str
     queries: int
-    explains: Mapping[MissedItem, Explanation]
+    explains: Mapping[MissedItem, Reason]
     whole_run: bool = True
 
 
@@ -71,7 +71,7 @@ def _reversed(evidence: Evidence) -> Detection | None:
         (one, depth[one.query] + 1 - one.rank) for one in evidence.missed if one.rank
     )
     explains = {
-        one: Explanation(
+        one: Reason(
             f"at rank {one.rank} of {depth[one.query]}, and at {place} from the end"
         )
         for one, place in places
@@ -106,7 +106,7 @@ def _mixed_up(evidence: Evidence) -> Detection | None:
                 rank, other = min(own)
                 places.append(rank)
                 reason = f"not retrieved here, and at rank {rank} for {other!r:.60}"
-                explains[one] = Explanation(reason, (Related(keys[0], None),))
+                explains[one] = Reason(reason, (Related(keys[0], None),))
         ranks[query] = min(places, default=evidence.k + 1)
 
     def beyond(most: int, some: Sequence[str]) -> bool:
@@ -159,7 +159,7 @@ def _hubs(evidence: Evidence) -> Detection | None:
                 f"{counted(len(wrong), 'document')} that most queries retrieve"
             )
             related = tuple(Related(d.id, n, d.text) for n, d in wrong[:_SOME])
-            explains[one] = Explanation(reason, related)
+            explains[one] = Reason(reason, related)
     return Detection(sentence, len(own), explains)
 
 
@@ -170,7 +170,7 @@ def _too_few(evidence: Evidence) -> Detection | None:
     few = [query for query, count in depth.items() if count < k]
     usual = median(depth.values()) if depth else 0
     explains = {
-        one: Explanation(f"{counted(depth[one.query], 'document')} for k = {k}")
+        one: Reason(f"{counted(depth[one.query], 'document')} for k = {k}")
         for one in evidence.missed
         if not one.rank and depth[one.query] < min(k, usual)
     }
@@ -216,7 +216,7 @@ def _never_retrieved(evidence: Evidence) -> Detection | None:
         f"{len(never)} of {counted(len(absent), 'gold item')} that were not retrieved "
         f"are retrieved by no query at all; by chance it would be {alone:.0%}"
     )
-    why = Explanation("no query retrieves it, at any rank")
+    why = Reason("no query retrieves it, at any rank")
     explains = dict.fromkeys(never, why)
     queries = len({one.query for one in never})
     return Detection(sentence, queries, explains)
@@ -232,9 +232,7 @@ def _ties(evidence: Evidence) -> Detection | None:
     if not tied:
         return None
     explains = {
-        one: Explanation(
-            f"at rank {one.rank}, with the score of the document at rank {k}"
-        )
+        one: Reason(f"at rank {one.rank}, with the score of the document at rank {k}")
         for one in evidence.missed
         if one.query in scores
         and 0 < one.rank <= len(scores[one.query])

@@ -120,8 +120,8 @@ def complementarity(
     relevant = _relevant(gold, threshold)
     if not relevant:
         raise DataError("no query has relevant documents by id")
-    found = np.array([_has(run, relevant, k) for run in sources.values()])
-    recalls, union, alone = union_gains(relevant.grades.query, found)
+    in_top_k = np.array([_has(run, relevant, k) for run in sources.values()])
+    recalls, union, alone = union_gains(relevant.grades.query, in_top_k)
     names = [*sources]
     whole = _recall(fuse(sources), relevant, k)
     contributions = []
@@ -140,7 +140,7 @@ def complementarity(
                 difference_interval(whole - without),
             )
         )
-    pairs = combinations(zip(names, found, strict=True), 2)
+    pairs = combinations(zip(names, in_top_k, strict=True), 2)
     overlap = {(a, b): _overlap(one, other) for (a, one), (b, other) in pairs}
     return Complementarity(
         k,
@@ -153,18 +153,18 @@ def complementarity(
     )
 
 
-def union_gains(query: Ints, found: Bools) -> tuple[Floats, Floats, Floats]:
+def union_gains(query: Ints, has: Bools) -> tuple[Floats, Floats, Floats]:
     """Recall of each run, of all together, and what each alone has, query by query."""
     queries = int(query.max()) + 1
     size = np.bincount(query, minlength=queries)
-    having = found.sum(axis=0)
+    having = has.sum(axis=0)
 
     def share(rows: Bools) -> Floats:
         part: Floats = sum_by(query, rows.astype(np.float64), queries) / size
         return part
 
-    recalls = np.array([share(row) for row in found])
-    alone = np.array([share(row & (having == 1)) for row in found])
+    recalls = np.array([share(row) for row in has])
+    alone = np.array([share(row & (having == 1)) for row in has])
     return recalls, share(having > 0), alone
 
 
@@ -229,7 +229,7 @@ def rbo(run: Any, other: Any, *, p: float = 0.9) -> dict[str, float]:
     """
     if not 0 < p < 1:
         raise ParameterError("rbo", "p", "between 0 and 1", p)
-    one, two = (_rankings(given) for given in (run, other))
+    one, two = (_rankings(source) for source in (run, other))
     common = [query for query in one if query in two]
     if not common:
         raise MismatchError(
@@ -239,8 +239,8 @@ def rbo(run: Any, other: Any, *, p: float = 0.9) -> dict[str, float]:
     return {query: _alike(one[query], two[query], p) for query in common}
 
 
-def _rankings(given: Any) -> dict[str, list[str]]:
-    run = given if isinstance(given, Run) else read_run(given)
+def _rankings(source: Any) -> dict[str, list[str]]:
+    run = source if isinstance(source, Run) else read_run(source)
     return {
         query: list(dict.fromkeys(d.id or d.text or "" for d in documents))
         for query, documents in run.rankings(Policies())

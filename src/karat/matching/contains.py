@@ -103,12 +103,12 @@ class Contains(_Folded):
         """Look for the answers, and say which are too brief to mean much."""
         matches = super().match(run, gold, judged=judged, policies=policies)
         queries = gold.queries
-        found = {queries[place] for place in {*matches.hits.query.tolist()}}
+        answered = {queries[place] for place in {*matches.hits.query.tolist()}}
         brief = [
             item.text
             for query, items in gold.answers.items()
             for item in items
-            if query in found
+            if query in answered
             and sum(map(str.isalpha, item.text)) < _BRIEF
             and not any(map(str.isdigit, item.text))
             and item.text.isascii()
@@ -117,9 +117,9 @@ class Contains(_Folded):
             return matches
         what = "hold in any text with the word, as 'no' does in 'there is no way'"
         some, one = tuple(map(repr, brief[:3])), what.replace("hold", "holds", 1)
-        said = Notice("brief", len(brief), f"brief answers {what}", some)
-        said = replace(said, one=f"brief answer {one}")
-        return replace(matches, notices=(*matches.notices, said))
+        text, one = f"brief answers {what}", f"brief answer {one}"
+        notice = Notice("brief", len(brief), text, some, one)
+        return replace(matches, notices=(*matches.notices, notice))
 
     def satisfied(self, golds: list[str], documents: list[str]) -> Bools:
         """Whether the document of each pair holds the answer."""
@@ -199,8 +199,7 @@ def _cuts_number(text: str, place: int) -> bool:
 
 
 def _negated(text: str, place: int) -> bool:
-    before = re.compile(_NEGATION).search(text, max(0, place - 10), place)
-    return before is not None
+    return re.compile(_NEGATION).search(text, max(0, place - 10), place) is not None
 
 
 def _spoken(text: str) -> str:

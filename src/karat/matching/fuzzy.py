@@ -79,7 +79,7 @@ class Fuzzy(TextMatcher):
         if self.similarity != "levenshtein" or max(map(len, golds)) > _WORD:
             return None
         bound = "subsequence" if self.threshold < _BOUND_HELPS else "levenshtein"
-        scores = compare(bound, golds, documents, self.threshold, each=True)
+        scores = similarities(bound, golds, documents, self.threshold, each=True)
         return scores >= self.threshold - _SLACK
 
     def satisfied(self, golds: list[str], documents: list[str]) -> Bools:
@@ -89,14 +89,14 @@ class Fuzzy(TextMatcher):
         if self.similarity != "levenshtein" or self.threshold >= _BOUND_HELPS:
             return self._reach(golds, documents)
         # What an alignment keeps is a common subsequence, and never the longer one.
-        possible = compare("subsequence", golds, documents, self.threshold)
+        possible = similarities("subsequence", golds, documents, self.threshold)
         rows: Bools = possible >= self.threshold - _SLACK
         left = np.flatnonzero(rows).tolist()
         rows[left] = self._reach([golds[i] for i in left], [documents[i] for i in left])
         return rows
 
     def _reach(self, golds: list[str], documents: list[str]) -> Bools:
-        similarity = compare(self.similarity, golds, documents, self.threshold)
+        similarity = similarities(self.similarity, golds, documents, self.threshold)
         rows: Bools = self._enough(similarity)
         return rows
 
@@ -141,7 +141,7 @@ def scorer(name: str) -> Callable[..., float]:
     return _scorers()[name][0]
 
 
-def compare(
+def similarities(
     name: str,
     golds: Sequence[str],
     documents: Sequence[str],
@@ -190,7 +190,7 @@ def reach_partially(
             long.append(_Pair(row, needle, hay))
     if short:
         pairs = [golds[row] for row in short], [documents[row] for row in short]
-        rows[short] = enough(compare("partial", *pairs, threshold))
+        rows[short] = enough(similarities("partial", *pairs, threshold))
     possible = _possible(long, threshold)
     for row, needle, hay in long:
         if row in possible:
@@ -205,7 +205,7 @@ def _possible(pairs: Iterable[_Pair], threshold: float) -> set[int]:
     similar: set[int] = set()
     while block := list(islice(sections, _BLOCK)):
         rows, needles, hays = zip(*block, strict=True)
-        common = compare("subsequence_length", needles, hays)
+        common = similarities("subsequence_length", needles, hays)
         least = np.fromiter(map(len, needles), np.float64) * share - _SLACK
         similar.update(np.array(rows)[common >= least].tolist())
     return similar

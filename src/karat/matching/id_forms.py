@@ -37,8 +37,8 @@ class OtherForm(NamedTuple):
     cure: str = ""
 
     def __str__(self) -> str:
-        told = f"{self.wanted!r:.60} is there as {self.found!r:.60}, {self.how}"
-        return told + self.cure
+        pair = f"{self.wanted!r:.60} is there as {self.found!r:.60}, {self.how}"
+        return pair + self.cure
 
 
 def other_forms(wanted: set[str], ranking: Iterable[Any]) -> Iterator[OtherForm]:
@@ -47,10 +47,10 @@ def other_forms(wanted: set[str], ranking: Iterable[Any]) -> Iterator[OtherForm]
     rest = {*wanted}
     for entry in ranking:
         name = entry.id if isinstance(entry, Document) else entry
-        found = ids.like(name) if isinstance(name, str) else iter(())
+        forms = ids.like(name) if isinstance(name, str) else iter(())
         if isinstance(entry, Document):
-            found = chain(found, _fields(entry, name or str(entry.text)))
-        for form in found:
+            forms = chain(forms, _fields(entry, name or str(entry.text)))
+        for form in forms:
             if form.wanted in rest and form.wanted != name:
                 rest.discard(form.wanted)
                 yield form
@@ -77,12 +77,12 @@ class _Forms:
         for form, golds in zip(_FORMS, self._shorter, strict=True):
             keys = form.keys(base)
             if gold := golds.get(base):
-                yield form.told(gold, name, form.less or form.both)
+                yield form.between(gold, name, form.less or form.both)
             for key in keys:
                 if gold := self._plain.get(key):
-                    yield form.told(gold, name, form.more or form.both)
+                    yield form.between(gold, name, form.more or form.both)
                 if form.both and (gold := golds.get(key)):
-                    yield form.told(gold, name, form.both)
+                    yield form.between(gold, name, form.both)
 
 
 def _fields(document: Document, name: str) -> Iterator[OtherForm]:
@@ -152,8 +152,8 @@ def _file(name: str) -> str:
 
 
 def _digits(name: str) -> str:
-    found = _WORDED.fullmatch(name)
-    return found[1] if found else name
+    worded = _WORDED.fullmatch(name)
+    return worded[1] if worded else name
 
 
 def parents(name: str) -> Iterator[str]:
@@ -184,7 +184,7 @@ class _Form(NamedTuple):
         key = self.shorten(name)
         return [] if key in {name, ""} else [key]
 
-    def told(self, gold: str, name: str, how: str) -> OtherForm:
+    def between(self, gold: str, name: str, how: str) -> OtherForm:
         """What is said of two ids; a cure only where it works."""
         works = gold in parents(name) or name in parents(gold)
         return OtherForm(gold, name, how, self.cure if works else "")

@@ -49,8 +49,8 @@ def near_miss_notices(
         return ()
     if next(_misses(head, _by_query(*some), _PROBE, _FIRST), None) is None:
         return ()
-    found = _misses(run, _by_query(*pairs(every[:_MOST])), _MOST)
-    return _notices(found, "ids are", "id is")
+    forms = _misses(run, _by_query(*pairs(every[:_MOST])), _MOST)
+    return _notices(forms, "ids are", "id is")
 
 
 def near_queries(queries: Iterable[str], run: Run) -> tuple[Notice, ...]:
@@ -58,9 +58,9 @@ def near_queries(queries: Iterable[str], run: Run) -> tuple[Notice, ...]:
     return _notices(other_forms({*queries}, run.queries()), "queries are", "query is")
 
 
-def _notices(found: Iterable[OtherForm], several: str, one: str) -> tuple[Notice, ...]:
+def _notices(forms: Iterable[OtherForm], several: str, one: str) -> tuple[Notice, ...]:
     by_form: dict[str, list[OtherForm]] = {}
-    for miss in found:
+    for miss in forms:
         cure = miss.cure if several == "ids are" else ""
         by_form.setdefault(miss.how + cure, []).append(miss)
     return tuple(

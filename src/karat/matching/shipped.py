@@ -17,7 +17,7 @@ SHIPPED: dict[str, str] = {
     "chunk": "karat.matching.contains:Chunk",
     "contains": "karat.matching.contains:Contains",
     "fuzzy": "karat.matching.fuzzy:Fuzzy",
-    "span": "karat.matching.coverage.matcher:Span",
+    "span": "karat.matching.coverage.matcher:SpanMatcher",
 }
 
 MATCHERS: Catalogue[type[Matcher]] = Catalogue(

@@ -23,7 +23,7 @@ _ENOUGH = 1000
 _LONGEST_ID = 200
 
 
-class Place(NamedTuple):
+class Stretch(NamedTuple):
     """A stretch of a source document, by character offsets."""
 
     source: str
@@ -40,7 +40,7 @@ class Wanted(NamedTuple):
     name: str
     grade: float
     texts: tuple[str, ...]
-    places: tuple[Place, ...] = ()
+    places: tuple[Stretch, ...] = ()
 
 
 def wanted_items(items: Iterable[Item], *, alternatives: bool = False) -> list[Wanted]:
@@ -68,10 +68,8 @@ def wanted_items(items: Iterable[Item], *, alternatives: bool = False) -> list[W
 class TextRankings:
     """Reads rankings, and keeps in mind what was odd about them, by query.
 
-    Documents without text; those with the id of another and a text of their own
-    (`retold`); those without a place, where spans have no text; the first strings taken
-    for texts, and whether these are `bare` ids; how many documents each query has, -1
-    where it is missing, and how many queries nobody asked for.
+    `retold` are documents with the id of another and a text of their own; `some` the
+    first strings taken for texts, which may be `bare` ids.
     """
 
     matcher: str

@@ -32,7 +32,7 @@ SHIPPED: dict[str, str] = {
     "precision": "karat.metrics.precision_recall:Precision",
     "f1": "karat.metrics.precision_recall:F1",
     "containment": "karat.metrics.precision_recall:Containment",
-    "coverage": "karat.metrics.coverage:Coverage",
+    "coverage": "karat.metrics.coverage:CoveredShare",
     "complete": "karat.metrics.coverage:Complete",
     "char_precision": "karat.metrics.coverage:CharPrecision",
     "iou": "karat.metrics.coverage:IOU",
@@ -58,7 +58,7 @@ SHIPPED: dict[str, str] = {
     "iprec": "karat.metrics.recall_points:InterpolatedPrecision",
     "iprec_avg": "karat.metrics.recall_points:InterpolatedAverage",
     "judged": "karat.metrics.incomplete_judgements:Judged",
-    "unjudged": "karat.metrics.incomplete_judgements:Unjudged",
+    "unjudged": "karat.metrics.incomplete_judgements:UnjudgedShare",
     "rbp": "karat.metrics.user_models:RankBiasedPrecision",
     "rbp_resid": "karat.metrics.user_models:RankBiasedResidual",
     "err": "karat.metrics.user_models:ExpectedReciprocalRank",
@@ -143,12 +143,12 @@ def make_metric(
         >>> str(make_metric("recall", k=5, threshold=2))
         'recall(threshold=2)@5'
     """
-    given = tuple(
+    params = tuple(
         (key, write_value(value) if isinstance(value, Mapping) else value)
         for key, value in parameters.items()
         if value is not None
     )
-    return build(METRICS[name], Spelling(name, given, None, k), METRICS.kind)
+    return build(METRICS[name], Spelling(name, params, None, k), METRICS.kind)
 
 
 def split_metrics(metrics: Any) -> tuple[str | Metric, ...]:
@@ -156,33 +156,27 @@ def split_metrics(metrics: Any) -> tuple[str | Metric, ...]:
 
     A text may hold several, joined by commas; a number alone is another cutoff of the
     metric before it. An object of another tool is taken by the way it prints itself.
-
-    Raises:
-        UsageError: something that is no metric.
-
-    Example:
-        >>> split_metrics(["P@5,10", "rr, ndcg(gain=exp)@10"])
-        ('P@5', 'P@10', 'rr', 'ndcg(gain=exp)@10')
     """
     if isinstance(metrics, str | Metric) or not isinstance(metrics, Iterable):
         metrics = (metrics,)
-    asked: list[str | Metric] = []
+    one_by_one: list[str | Metric] = []
     for metric in metrics:
         if not isinstance(metric, str):
-            asked.append(metric if isinstance(metric, Metric) else _foreign(metric))
+            ours = isinstance(metric, Metric)
+            one_by_one.append(metric if ours else _foreign(metric))
         elif "," in metric:
-            asked += _split(metric)
+            one_by_one += _split(metric)
         else:
-            asked.append(metric)
-    return tuple(asked)
+            one_by_one.append(metric)
+    return tuple(one_by_one)
 
 
 def _split(text: str) -> list[str]:
-    found: list[str] = []
+    parts: list[str] = []
     for part in filter(None, map(str.strip, _BETWEEN.split(text))):
-        again = _CUTOFF.fullmatch(found[-1]) if found and part.isdecimal() else None
-        found.append(f"{again[1]}{part}" if again else part)
-    return found
+        again = _CUTOFF.fullmatch(parts[-1]) if parts and part.isdecimal() else None
+        parts.append(f"{again[1]}{part}" if again else part)
+    return parts
 
 
 def _foreign(measure: object) -> str:
@@ -198,9 +192,9 @@ def _foreign(measure: object) -> str:
 def _unknown(name: str) -> UsageError:
     if name in MISSING:
         return UsageError(f"metric {name} is not known here: {MISSING[name]}")
-    known = [*METRICS, *NAMES]
+    names = [*METRICS, *NAMES]
     stem = name.rstrip("0123456789")
-    if stem in known and stem != name:
+    if stem in names and stem != name:
         cutoff = f"{stem}@{name[len(stem) :]}"
         return UnknownNameError("metric", name, [cutoff])
-    return UnknownNameError("metric", name, known, see="`karat metrics` lists them")
+    return UnknownNameError("metric", name, names, see="`karat metrics` lists them")

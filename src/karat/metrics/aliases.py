@@ -121,20 +121,20 @@ def canonical(text: str) -> str:
         ('ap(threshold=2)@100', 'rbp(threshold=2, p=0.80)')
     """
     text = _BRACES.sub(_flat, text.strip().replace("\u03b1", "alpha"))
-    if found := _LEVEL.fullmatch(text):
+    if match := _LEVEL.fullmatch(text):
         # From which grade on a document is relevant, as ranx writes it.
-        name, more = re.split(r"(?=[@(\[]|$)", canonical(found[1]), maxsplit=1)
-        level = f"threshold={found[2]}"
+        name, more = re.split(r"(?=[@(\[]|$)", canonical(match[1]), maxsplit=1)
+        level = f"threshold={match[2]}"
         if name in {"dcg", "ndcg"}:
-            level = f"gains={';'.join(f'{grade}:0' for grade in range(int(found[2])))}"
+            level = f"gains={';'.join(f'{grade}:0' for grade in range(int(match[2])))}"
         more = f", {more[1:]}" if more.startswith("(") else f"){more}"
         return f"{name}({level}{more}"
     if not (name := _NAME.match(text)):
         return text
     text = plain(name[0]) + text[name.end() :]
     for shape, ours in _SHAPES:
-        if found := shape.fullmatch(text):
-            text = found.expand(ours)
+        if match := shape.fullmatch(text):
+            text = match.expand(ours)
             break
     for theirs, ours in _PARAMETERS:
         text = theirs.sub(ours, text)

@@ -6,7 +6,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from karat.data.arrays import Bools, Floats, Ints, count_by, ratio, running_sum, sum_by
-from karat.data.coverage import Coverage as Measured
+from karat.data.coverage import Coverage
 from karat.data.hits import Hits
 from karat.errors import ParameterError, UsageError
 from karat.metrics.metric import CutoffMetric, Metric
@@ -22,7 +22,7 @@ class Characters(NamedTuple):
     read: Floats
 
 
-def measured(metric: Metric, hits: Hits) -> Measured:
+def measured(metric: Metric, hits: Hits) -> Coverage:
     """What the matcher measured."""
     if hits.coverage is None:
         raise UsageError(
@@ -32,7 +32,9 @@ def measured(metric: Metric, hits: Hits) -> Measured:
     return hits.coverage
 
 
-def counted(metric: CutoffMetric, hits: Hits, *, merged: bool = True) -> Characters:
+def count_characters(
+    metric: CutoffMetric, hits: Hits, *, merged: bool = True
+) -> Characters:
     """The characters of the top k; where documents overlap, merged or not."""
     coverage = measured(metric, hits)
     rows = metric.within(hits, coverage.query, coverage.rank)
@@ -46,7 +48,7 @@ def counted(metric: CutoffMetric, hits: Hits, *, merged: bool = True) -> Charact
 
 
 @dataclass(frozen=True)
-class Coverage(CutoffMetric):
+class CoveredShare(CutoffMetric):
     """The share of the gold text that the top k holds, however it was cut into chunks.
 
     No character is paid twice. Undefined for a query without relevant gold text.
@@ -57,11 +59,11 @@ class Coverage(CutoffMetric):
     matcher: ClassVar[str | None] = "span"
 
     def score(self, hits: Hits) -> Floats:
-        covered, gold, _ = counted(self, hits)
+        covered, gold, _ = count_characters(self, hits)
         return ratio(covered, gold)
 
     def workings(self, hits: Hits) -> str:
-        covered, gold, _ = counted(self, hits)
+        covered, gold, _ = count_characters(self, hits)
         return f"{covered[0]:.0f} characters covered / {gold[0]:.0f} in the gold"
 
 
@@ -116,7 +118,7 @@ class _TextInTopK(CutoffMetric):
 
     def counted(self, hits: Hits) -> Characters:
         """The characters of the top k, overlaps as the parameter says."""
-        return counted(self, hits, merged=self.overlap == "merged")
+        return count_characters(self, hits, merged=self.overlap == "merged")
 
 
 class CharPrecision(_TextInTopK):

@@ -85,8 +85,8 @@ class BPref(_MeanOverRelevant):
         number = count_by(hits.gold_query[rejected], hits.size)
         # With nothing above nothing is lost, also where nothing was rejected at all.
         most = np.maximum(np.minimum(number, relevant), 1)[query]
-        kept: Floats = 1.0 - np.minimum(above, relevant[query]) / most
-        return kept
+        preferences: Floats = 1.0 - np.minimum(above, relevant[query]) / most
+        return preferences
 
 
 class GeometricBPref(BPref):
@@ -114,14 +114,14 @@ class InferredAP(_MeanOverRelevant):
 
     def paid(self, hits: Hits) -> Floats:
         credits = hits.credits(self.threshold)
-        query, slot, found = credits.query, credits.slot, credits.order - 1
+        query, slot, before = credits.query, credits.slot, credits.order - 1
         against = is_nonrelevant(hits.grade, self.threshold)
         rejected = _count_above(hits, against, query, credits.rank)
         unsure = _count_above(hits, hits.grade < 0, query, credits.rank)
         above = np.maximum(slot - 1, 1)
         # One document may hold several items, but never more than fill the ranks above.
-        pooled = np.minimum(found + rejected + unsure, above) / above
-        share = (found + _EPSILON) / (found + rejected + 2 * _EPSILON)
+        pooled = np.minimum(before + rejected + unsure, above) / above
+        share = (before + _EPSILON) / (before + rejected + 2 * _EPSILON)
         expected = 1 / slot + (above / slot) * pooled * share
         return np.where(slot == 1, 1.0, expected)
 
@@ -146,7 +146,7 @@ class Judged(CutoffMetric):
         return f"{labelled[0]} labelled / {counted(int(shown[0]), 'document')}"
 
 
-class Unjudged(CutoffMetric):
+class UnjudgedShare(CutoffMetric):
     """The share of the top k that was retrieved without a judgement.
 
     Divides by k even when fewer were retrieved, as trec_eval's `unj` does; without k,

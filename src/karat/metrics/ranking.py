@@ -96,8 +96,8 @@ class LogOddsAP(BinaryMetric):
 
     def score(self, hits: Hits) -> Floats:
         relevant = hits.credits(self.threshold).relevant
-        found = AveragePrecision(self.k, self.threshold).score(hits) * relevant
-        return np.log((1 + found) / (1 + relevant - found))
+        total = AveragePrecision(self.k, self.threshold).score(hits) * relevant
+        return np.log((1 + total) / (1 + relevant - total))
 
 
 class Accuracy(BinaryMetric):
@@ -133,8 +133,8 @@ class NDCGAny(CutoffMetric):
     formula: ClassVar[str] = "sum of 1 / log2(max(rank, 2)), over that of matches first"
 
     def score(self, hits: Hits) -> Floats:
-        found, ideal = self.dcg(hits), self.ideal(hits)
-        share = np.divide(found, ideal, out=np.zeros(hits.size), where=ideal > 0)
+        dcg, ideal = self.dcg(hits), self.ideal(hits)
+        share = np.divide(dcg, ideal, out=np.zeros(hits.size), where=ideal > 0)
         return np.where(hits.gold_count > 0, share, np.nan)
 
     def dcg(self, hits: Hits) -> Floats:

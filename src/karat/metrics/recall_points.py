@@ -61,13 +61,13 @@ class RPrecision(Metric):
     threshold: float | None = None
 
     def score(self, hits: Hits) -> Floats:
-        found, depth = self._parts(hits)
-        share = np.divide(found, depth, out=np.zeros(hits.size), where=depth > 0)
+        items, depth = self._parts(hits)
+        share = np.divide(items, depth, out=np.zeros(hits.size), where=depth > 0)
         return np.where(hits.credits(self.threshold).relevant > 0, share, np.nan)
 
     def workings(self, hits: Hits) -> str:
-        found, depth = self._parts(hits)
-        return f"{found[0]} found / {depth[0]} looked at"
+        items, depth = self._parts(hits)
+        return f"{items[0]} found / {depth[0]} looked at"
 
     def _parts(self, hits: Hits) -> tuple[Ints, Ints]:
         credits = hits.credits(self.threshold)
@@ -204,9 +204,9 @@ class NDCGRel(Metric):
         ideal, credits = _Ideal(hits), hits.credits()
         query, slot = credits.query, credits.slot
         dcg = running_sum(query, credits.grade / np.log2(slot + 1))
-        found = sum_by(query, dcg / ideal.at(ideal.dcg, query, slot), hits.size)
+        total = sum_by(query, dcg / ideal.at(ideal.dcg, query, slot), hits.size)
         lacking = ideal.size - count_by(query, hits.size)
-        return ratio(found + lacking * NDCG().score(hits), ideal.size)
+        return ratio(total + lacking * NDCG().score(hits), ideal.size)
 
 
 @dataclass(frozen=True)

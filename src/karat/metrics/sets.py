@@ -227,11 +227,11 @@ class Utility(Metric):
 
     def score(self, hits: Hits) -> Floats:
         relevant = NumRel(self.threshold).score(hits)
-        found = NumRelRet(self.threshold).score(hits)
-        rest = self.collection + found - hits.retrieved - relevant
+        items = NumRelRet(self.threshold).score(hits)
+        rest = self.collection + items - hits.retrieved - relevant
         return (
-            self.found * found
-            + self.noise * (hits.retrieved - found)
-            + self.missed * (relevant - found)
+            self.found * items
+            + self.noise * (hits.retrieved - items)
+            + self.missed * (relevant - items)
             + self.rest * rest
         )

@@ -130,7 +130,7 @@ def numbers_of(array: Any, place: Place) -> npt.NDArray[Any]:
     return values
 
 
-def ranks_of(array: Any, place: Place) -> Ints:
+def rank_column(array: Any, place: Place) -> Ints:
     """The ranks in an array, from 0 or from 1."""
     values = numbers_of(array, place)
     wrong = (values < 0) | (values > LAST_RANK) | (values != np.floor(values))
@@ -467,7 +467,7 @@ class ArrowSource(RunSource):
         return Rankings.join(rankings).gathered()
 
     def _values(self, array: Any, place: Place) -> Any:
-        return ~ranks_of(array, place) if self.ranked else numbers_of(array, place)
+        return ~rank_column(array, place) if self.ranked else numbers_of(array, place)
 
 
 class _Runs(NamedTuple):

@@ -22,7 +22,7 @@ from karat.data.policies import Policies
 from karat.data.queries import Dataset
 from karat.data.runs import Notice, Run
 from karat.errors import FormatError
-from karat.reading.columns.decimals import PADDING, number, numbers
+from karat.reading.columns.decimals import PADDING, decimal, numbers
 from karat.reading.columns.ids import ByteColumn
 from karat.reading.columns.rankings import Rankings
 from karat.reading.columns.run import ColumnarRun, RunSource
@@ -50,7 +50,7 @@ _LOOK = 5
 _SIGNED = (JUDGES.encode(), PEOPLE.encode())
 
 
-class Line(NamedTuple):
+class LineShape(NamedTuple):
     """The columns of a line, which of them is a number, and how many there may be."""
 
     names: tuple[str, ...]
@@ -58,8 +58,8 @@ class Line(NamedTuple):
     most: int
 
 
-QRELS = Line(("query", "iteration", "document", "grade"), value=3, most=4)
-RUN = Line(("query", "Q0", "document", "rank", "score", "tag"), value=4, most=64)
+QRELS = LineShape(("query", "iteration", "document", "grade"), value=3, most=4)
+RUN = LineShape(("query", "Q0", "document", "rank", "score", "tag"), value=4, most=64)
 """trec_eval takes remarks behind the tag of a run, but none in qrels."""
 
 
@@ -312,7 +312,7 @@ def _rows_slowly(
         before = lines.setdefault((query, document, iteration if diverse else ""), line)
         if before == line:
             row = rows.setdefault(query, {}).setdefault(document, {})
-            row[iteration] = number(words[3])
+            row[iteration] = decimal(words[3])
             continue
         what = f"twice for subtopic {iteration!r}" if diverse else "twice"
         problem = f"document {document!r} is judged {what}, first in line {before}"
@@ -366,7 +366,7 @@ def _word(name: str | None, query: str) -> bytes:
     return word
 
 
-def _lines_have(head: bytes, kind: Line) -> bool:
+def _lines_have(head: bytes, kind: LineShape) -> bool:
     """Whether most of the first lines have so many words, one of them a number."""
     lines = head.removeprefix(_BOM).splitlines()[:_LOOK]
     # Ids with spaces make as many words of a table, but it names its columns first.
@@ -404,7 +404,7 @@ def _backwards(text: bytes, end: int) -> Iterator[tuple[int, bytes]]:
 
 
 def _split_lines(
-    lines: bytes, kind: Line, wanted: Sequence[int]
+    lines: bytes, kind: LineShape, wanted: Sequence[int]
 ) -> tuple[list[ByteColumn], int]:
     """The wanted columns of all lines, and how many lines have a remark."""
     if b"\0" in lines or not (lines.isascii() or lines.decode()):
@@ -424,7 +424,7 @@ def _split_lines(
 
 
 def _spans(
-    lines: bytes, kind: Line, wanted: Sequence[int]
+    lines: bytes, kind: LineShape, wanted: Sequence[int]
 ) -> tuple[list[Span] | None, bytes]:
     """Where columns start and stop in a text with padding; None for uneven lines."""
     text = b"".join((PADDING, lines.removesuffix(b"\n"), b"\n", PADDING))
@@ -470,7 +470,7 @@ def _uneven_columns(
     return [(starts[column::count], stops[column::count]) for column in wanted]
 
 
-def _words(line: bytes, kind: Line) -> list[bytes]:
+def _words(line: bytes, kind: LineShape) -> list[bytes]:
     """The columns of a line; none in an empty line or a comment."""
     words = line.split(None, kind.most)
     return [] if words and words[0].startswith(b"#") else words
@@ -478,7 +478,7 @@ def _words(line: bytes, kind: Line) -> list[bytes]:
 
 def split_lines_slowly(
     stream: BinaryIO,
-    kind: Line,
+    kind: LineShape,
     path: str | os.PathLike[str],
     offset: int = 0,
     tell: Callable[[FormatError], None] | None = None,
@@ -508,7 +508,7 @@ def split_lines_slowly(
                 yield line, words
 
 
-def _check_line(line: bytes, kind: Line) -> list[bytes]:
+def _check_line(line: bytes, kind: LineShape) -> list[bytes]:
     """The columns of a line, if nothing is wrong with it."""
     if len(line) >= _LONGEST_LINE:
         size = _LONGEST_LINE >> 20
@@ -533,7 +533,7 @@ def _check_line(line: bytes, kind: Line) -> list[bytes]:
         hint = "save the file with Unix line ends"
         raise FormatError("a carriage return within the line", hint=hint)
     try:
-        number(words[kind.value] if words else b"0")
+        decimal(words[kind.value] if words else b"0")
     except ValueError:
         name, word = kind.names[kind.value], words[kind.value].decode()[:40]
         raise FormatError(f"the {name} must be a finite number, got {word!r}") from None

@@ -25,7 +25,7 @@ from karat.results.notices import derived_notices
 from karat.results.plain_values import (
     SHOWN,
     SavedResult,
-    as_json,
+    evaluation_json,
     frame_of,
     plain_evaluation,
     to_dict,
@@ -364,7 +364,7 @@ class Evaluation(SavedResult, Mapping[str, MetricScores]):
     def to_json(self, *, indent: int | None = 2) -> str:
         """The evaluation as JSON, a line per query; `karat.load` reads it back."""
         with gc_paused():
-            return as_json(self, indent=indent)
+            return evaluation_json(self, indent=indent)
 
     @property
     def tag(self) -> str:

@@ -478,7 +478,7 @@ def plain_evaluation(result: "Evaluation") -> dict[str, Any]:
     return plain
 
 
-def as_json(result: "Evaluation", *, indent: int | None = 2) -> str:
+def evaluation_json(result: "Evaluation", *, indent: int | None = 2) -> str:
     """Everything as JSON: a line per field of the evaluation, and a line per query."""
     if indent is None:
         return _encode(to_dict(result))

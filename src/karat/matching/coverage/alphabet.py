@@ -83,7 +83,7 @@ _SLOT_BITS = 16
 _TO_SLOT: Final = np.uint32(32 - _SLOT_BITS)
 
 
-class Source:
+class Letters:
     """A text, its letters, and where each of them stands in it."""
 
     def __init__(self, text: str, letters: str | None = None) -> None:
@@ -91,7 +91,7 @@ class Source:
         self.letters = _letters(text) if letters is None else letters
 
     @classmethod
-    def read(cls, texts: Sequence[str]) -> list["Source"]:
+    def read(cls, texts: Sequence[str]) -> list["Letters"]:
         """Many texts; what is not plain English is read at once, which is faster."""
         whole = "\n".join(texts)
         if whole.isascii():
@@ -156,7 +156,7 @@ def _letters(text: str) -> str:
     return _trace(clean)[0]
 
 
-def numbers_of(text: str) -> list[str]:
+def numbers_in(text: str) -> list[str]:
     """The numbers of a text with plain dashes, in one form, with their signs."""
     plain = unicodedata.normalize("NFKC", text)
     return [_GROUPED.sub("", n).replace(",", ".") for n in _NUMBERS.findall(plain)]

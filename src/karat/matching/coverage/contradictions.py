@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from karat.matching.contains import splits_number, splits_word
-from karat.matching.coverage.alphabet import Source, numbers_of
-from karat.matching.coverage.cover import Gap, Part, Run
+from karat.matching.coverage.alphabet import Letters, numbers_in
+from karat.matching.coverage.cover import Gap, Part, SharedRun
 from karat.matching.fuzzy import scorer
 from karat.matching.normaliser import fold
 
@@ -53,7 +53,7 @@ _WORD: Final = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 _TYPO = 0.7
 
 
-class Difference(NamedTuple):
+class Mismatch(NamedTuple):
     """What a passage says from letter to letter, and what a document says instead."""
 
     start: int
@@ -65,7 +65,7 @@ class Difference(NamedTuple):
         return f"{self.ours} -> {self.theirs}"
 
 
-def find_differences(gold: Source, document: Source, part: Part) -> list[Difference]:
+def find_differences(gold: Letters, document: Letters, part: Part) -> list[Mismatch]:
     """The numbers, signs, negations and names that differ in what is covered."""
     rows = [
         one
@@ -76,13 +76,13 @@ def find_differences(gold: Source, document: Source, part: Part) -> list[Differe
     for gap in part.gaps:
         ours, theirs, first = _words(gold, document, gap)
         if _contradicts(ours, theirs, first=first):
-            rows.append(Difference(gap.start, gap.end, ours, theirs))
+            rows.append(Mismatch(gap.start, gap.end, ours, theirs))
         elif replaced := _replaced(ours, theirs):
-            rows.append(Difference(gap.start, gap.end, *replaced))
+            rows.append(Mismatch(gap.start, gap.end, *replaced))
     return [*{str(difference): difference for difference in rows}.values()]
 
 
-def _numbers(gold: Source, document: Source, run: Run) -> Iterator[Difference]:
+def _numbers(gold: Letters, document: Letters, run: SharedRun) -> Iterator[Mismatch]:
     """Numbers that have the same digits, but not the same sign or decimal point."""
     shift = run.place - run.start
     for digits in _DIGITS.finditer(gold.letters, run.start, run.end):
@@ -90,12 +90,12 @@ def _numbers(gold: Source, document: Source, run: Run) -> Iterator[Difference]:
         ours, before, _ = _number_at(gold, start, end)
         theirs, _, is_cut = _number_at(document, start + shift, end + shift)
         if ours != theirs and not (is_cut and theirs in before + ours):
-            mine, other = numbers_of(ours), numbers_of(theirs)
+            mine, other = numbers_in(ours), numbers_in(theirs)
             if mine != other:
-                yield Difference(start, end, " ".join(mine), " ".join(other))
+                yield Mismatch(start, end, " ".join(mine), " ".join(other))
 
 
-def _number_at(source: Source, start: int, end: int) -> tuple[str, str, bool]:
+def _number_at(source: Letters, start: int, end: int) -> tuple[str, str, bool]:
     """The number that digits belong to, what stands before it, and if it may be cut."""
     text, places = source.text, source.places
     low, high = places[start], places[end - 1] + 1
@@ -107,7 +107,7 @@ def _number_at(source: Source, start: int, end: int) -> tuple[str, str, bool]:
     return text[low:high], text[max(0, low - 1) : low], is_cut
 
 
-def _signs(gold: Source, document: Source, run: Run) -> Iterator[Difference]:
+def _signs(gold: Letters, document: Letters, run: SharedRun) -> Iterator[Mismatch]:
     """Signs between the same letters; most are told only where both sides have one."""
     shift, ours = run.place - run.start, gold.signs
     theirs = {(at - shift, kind): sign for (at, kind), sign in document.signs.items()}
@@ -120,12 +120,12 @@ def _signs(gold: Source, document: Source, run: Run) -> Iterator[Difference]:
         if is_told and is_whole and mine != other and run.start < place <= run.end:
             first = gold.letters[place - 1] if kind == "+" else ""
             rest = gold.text[gold.places[place] :][:20] if kind == "<" else ""
-            number = "".join(numbers_of(rest)[:1]) if rest[:1].isdigit() else ""
+            number = "".join(numbers_in(rest)[:1]) if rest[:1].isdigit() else ""
             words = (first + sign + number for sign in (mine, other))
-            yield Difference(place - 1, place, *words)
+            yield Mismatch(place - 1, place, *words)
 
 
-def _words(gold: Source, document: Source, gap: Gap) -> tuple[str, str, bool]:
+def _words(gold: Letters, document: Letters, gap: Gap) -> tuple[str, str, bool]:
     """The words of a gap on both sides, and whether a sentence begins there.
 
     Nothing where a few letters inside of one word differ.
@@ -169,7 +169,7 @@ def _contradicts(ours: str, theirs: str, *, first: bool) -> bool:
         return False
     words = [{*_WORD.findall(_plain(text))} for text in (ours, theirs)]
     if (
-        numbers_of(ours) != numbers_of(theirs)
+        numbers_in(ours) != numbers_in(theirs)
         or negates(ours) != negates(theirs)
         or words[0] & _NUMBER_WORDS != words[1] & _NUMBER_WORDS
         or _UNSPACED_NUMBERS.findall(ours) != _UNSPACED_NUMBERS.findall(theirs)

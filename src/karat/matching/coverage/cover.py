@@ -15,7 +15,7 @@ import numpy as np
 
 from karat.data.arrays import Ints
 from karat.matching.contains import splits_word
-from karat.matching.coverage.alphabet import Source, numbers_of
+from karat.matching.coverage.alphabet import Letters, numbers_in
 from karat.matching.fuzzy import scorer
 from karat.matching.normaliser import WIDE_WEIGHT, weigh
 
@@ -73,7 +73,7 @@ class GoldLetters:
         return self._sums[end] - self._sums[start]
 
 
-class Run(NamedTuple):
+class SharedRun(NamedTuple):
     """Letters that a passage has from start to end, and a document from a place on."""
 
     start: int
@@ -105,7 +105,7 @@ class Part(NamedTuple):
 
     document: int
     since: int
-    runs: list[Run]
+    runs: list[SharedRun]
     gaps: list[Gap]
 
 
@@ -121,7 +121,7 @@ def cover(
         if not shared and 0 < len(document) < LEAST and document in gold.letters:
             at = gold.letters.index(document)
             end = at + len(document)
-            shared = [Run(at, end, 0)] if gold.weigh(at, end) >= _EDGE else []
+            shared = [SharedRun(at, end, 0)] if gold.weigh(at, end) >= _EDGE else []
         for begin, since in begins[number].items():
             runs = _counted(gold, document, shared, begin) if shared else []
             gaps = _gaps(gold.letters, document, runs, begin) if runs else []
@@ -134,7 +134,7 @@ def cover(
                 yield Part(number, since, runs, gaps)
 
 
-def cover_brief(gold: Source, documents: Sequence[Source]) -> Iterator[Part]:
+def cover_brief(gold: Letters, documents: Sequence[Letters]) -> Iterator[Part]:
     """Where documents have a passage of a few letters as words of their own."""
     size = len(gold.letters)
     for number, document in enumerate(documents):
@@ -142,10 +142,10 @@ def cover_brief(gold: Source, documents: Sequence[Source]) -> Iterator[Part]:
         while place >= 0 and not _is_apart(gold, document, place):
             place = document.letters.find(gold.letters, place + 1)
         if place >= 0:
-            yield Part(number, number, [Run(0, size, place)], [])
+            yield Part(number, number, [SharedRun(0, size, place)], [])
 
 
-def _is_apart(gold: Source, document: Source, place: int) -> bool:
+def _is_apart(gold: Letters, document: Letters, place: int) -> bool:
     """Whether a copy of a brief passage splits no word, and has its signs."""
     size, text = len(gold.letters), document.text
     start, end = gold.stretch(0, size)
@@ -156,15 +156,15 @@ def _is_apart(gold: Source, document: Source, place: int) -> bool:
     ]
     return (
         not (splits_word(text, low) or splits_word(text, high))
-        and numbers_of(gold.text[start:end]) == numbers_of(text[low:high])
+        and numbers_in(gold.text[start:end]) == numbers_in(text[low:high])
         and all(ours in {"", theirs} for ours, theirs in signs)
         and signs[-1][0] == signs[-1][1]
     )
 
 
-def _runs(gold: GoldLetters, document: str, seeds: Seeds) -> list[Run]:
+def _runs(gold: GoldLetters, document: str, seeds: Seeds) -> list[SharedRun]:
     """The longest runs of a document, in the order of the passage."""
-    runs: list[Run] = []
+    runs: list[SharedRun] = []
     for start, end, place in seeds:
         if runs and end <= runs[-1].end:
             continue
@@ -176,7 +176,7 @@ def _runs(gold: GoldLetters, document: str, seeds: Seeds) -> list[Run]:
     return runs
 
 
-def _longest(gold: GoldLetters, document: str, start: int, place: int) -> Run:
+def _longest(gold: GoldLetters, document: str, start: int, place: int) -> SharedRun:
     """The longest run from a letter on, at the given place or at another."""
     letters = gold.letters
     end = start + _count_same(letters, start, document, place)
@@ -187,7 +187,7 @@ def _longest(gold: GoldLetters, document: str, start: int, place: int) -> Run:
         if other < 0:
             break
         place, end = other, start + _count_same(letters, start, document, other)
-    return Run(start, end, place)
+    return SharedRun(start, end, place)
 
 
 def _count_same(gold: str, at: int, document: str, place: int) -> int:
@@ -200,21 +200,21 @@ def _count_same(gold: str, at: int, document: str, place: int) -> int:
 
 
 def _counted(
-    gold: GoldLetters, document: str, runs: Iterable[Run], begin: int
-) -> list[Run]:
+    gold: GoldLetters, document: str, runs: Iterable[SharedRun], begin: int
+) -> list[SharedRun]:
     """The runs that count: long, where the document was cut, or beside one that counts.
 
     Runs that follow each other in passage and document are looked at together.
     """
-    chains: list[list[Run]] = []
+    chains: list[list[SharedRun]] = []
     for run in runs:
         moved = _beside(gold, document, run, chains[-1][-1]) if chains else None
         if moved:
             chains[-1].append(moved)
         else:
             chains.append([_at_edge(gold.letters, document, run, begin)])
-    counted: list[Run] = []
-    waiting: list[Run] = []
+    counted: list[SharedRun] = []
+    waiting: list[SharedRun] = []
     for chain in chains:
         if _counts(gold, document, chain, begin):
             before = [chain[0]]
@@ -228,7 +228,9 @@ def _counted(
     return counted
 
 
-def _counts(gold: GoldLetters, document: str, chain: list[Run], begin: int) -> bool:
+def _counts(
+    gold: GoldLetters, document: str, chain: list[SharedRun], begin: int
+) -> bool:
     """Whether one run is long, or they go from where a document was cut to an end."""
     if any(gold.weigh(run.start, run.end) >= gold.long for run in chain):
         return True
@@ -240,7 +242,9 @@ def _counts(gold: GoldLetters, document: str, chain: list[Run], begin: int) -> b
     return (opens and (closes or is_last)) or (closes and is_first)
 
 
-def _beside(gold: GoldLetters, document: str, run: Run, other: Run) -> Run | None:
+def _beside(
+    gold: GoldLetters, document: str, run: SharedRun, other: SharedRun
+) -> SharedRun | None:
     """The copy of a run that lies about as far from another as in the passage.
 
     Or further, where the passage goes on: a header may stand between them.
@@ -260,7 +264,7 @@ def _beside(gold: GoldLetters, document: str, run: Run, other: Run) -> Run | Non
     return run._replace(place=place) if place >= 0 else None
 
 
-def _at_edge(gold: str, document: str, run: Run, begin: int) -> Run:
+def _at_edge(gold: str, document: str, run: SharedRun, begin: int) -> SharedRun:
     """The copy of a run where the document begins or ends, if there is one."""
     part = gold[run.start : run.end]
     size = len(part) + _SLACK
@@ -274,7 +278,7 @@ def _at_edge(gold: str, document: str, run: Run, begin: int) -> Run:
     return run._replace(place=max(places)) if max(places) >= 0 else run
 
 
-def _gaps(gold: str, document: str, runs: list[Run], begin: int) -> list[Gap]:
+def _gaps(gold: str, document: str, runs: list[SharedRun], begin: int) -> list[Gap]:
     """What stands between the runs, and at the ends of a passage or document."""
     gaps = []
     for one, two in pairwise(runs):
@@ -322,15 +326,15 @@ def _is_similar(ours: str, theirs: str) -> bool:
     return scorer("levenshtein")(ours, theirs) >= _SIMILAR
 
 
-def _pieces(gold: GoldLetters, document: str, begin: int) -> list[Run]:
+def _pieces(gold: GoldLetters, document: str, begin: int) -> list[SharedRun]:
     """Short pieces at the edges of a document: the passage's first or last letters."""
     text = gold.letters
     most = min(LEAST - 1, len(text), len(document))
     heads, tails = (range(most, len(edge) - 1, -1) for edge in (gold.head, gold.tail))
     first = next((n for n in heads if document.endswith(text[:n])), 0)
     last = next((n for n in tails if document.startswith(text[-n:], begin)), 0)
-    runs = [Run(0, first, len(document) - first)] if first else []
-    return runs + ([Run(len(text) - last, len(text), begin)] if last else [])
+    runs = [SharedRun(0, first, len(document) - first)] if first else []
+    return runs + ([SharedRun(len(text) - last, len(text), begin)] if last else [])
 
 
 def first_covered(

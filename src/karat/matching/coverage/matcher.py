@@ -19,9 +19,9 @@ from karat.matching.coverage.measure import (
     Passage,
     QueryTexts,
     Rise,
-    measure,
-    place_of,
+    measure_query,
     read_targets,
+    stretch_of,
 )
 from karat.matching.matcher import Matcher
 from karat.matching.texts import TextRankings, Wanted
@@ -34,7 +34,7 @@ Ranges = tuple[tuple[Range, ...], tuple[Range, ...]]
 
 
 @dataclass(frozen=True)
-class Span(Matcher):
+class SpanMatcher(Matcher):
     """A document satisfies a gold passage once it and those before it cover the text.
 
     Where the gold spans and the retrieved documents both say where in a source they
@@ -115,7 +115,7 @@ class Span(Matcher):
         return [
             self._evidence(texts, measured, rise)
             for _, texts in _read(run, rankings)
-            for measured in [measure(texts)]
+            for measured in [measure_query(texts)]
             for rise in measured.rises
         ]
 
@@ -167,7 +167,7 @@ def _gather(queries: Iterable[tuple[int, QueryTexts]], first: list[int]) -> Cove
     size = np.zeros(len(first))
     documents, rises = [np.zeros((6, 0))], [np.zeros((4, 0))]
     for query, texts in queries:
-        own = measure(texts)
+        own = measure_query(texts)
         size[query], ranks = own.size, texts.ranks
         costs = [*map(_tokens, texts.documents, own.length)]
         place = [query] * len(ranks)
@@ -197,7 +197,7 @@ def _tokens(document: Document, length: int) -> float:
 
 def _ranges(target: Wanted, document: Document) -> Ranges:
     """What a gold span and a document share, from where each begins."""
-    ours, theirs = target.places[0], place_of(document)
+    ours, theirs = target.places[0], stretch_of(document)
     if theirs and ours.source == theirs.source:
         low, high = max(ours.start, theirs.start), min(ours.end, theirs.end)
         if low < high:

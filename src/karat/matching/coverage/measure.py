@@ -11,8 +11,8 @@ import numpy as np
 from karat.data.arrays import Floats, Ints, sum_by
 from karat.data.gold import Gold
 from karat.data.runs import Document
-from karat.matching.coverage.alphabet import Source, seeds
-from karat.matching.coverage.contradictions import Difference, find_differences
+from karat.matching.coverage.alphabet import Letters, seeds
+from karat.matching.coverage.contradictions import Mismatch, find_differences
 from karat.matching.coverage.cover import (
     LEAST,
     GoldLetters,
@@ -22,7 +22,7 @@ from karat.matching.coverage.cover import (
     first_covered,
 )
 from karat.matching.fuzzy import scorer
-from karat.matching.texts import Place, Wanted, wanted_items
+from karat.matching.texts import Stretch, Wanted, wanted_items
 
 _NOTHING: Final[Ints] = np.zeros(0, np.int64)
 # From this share on a passage is looked at for contradictions.
@@ -35,12 +35,12 @@ _COMPARED = 8
 _TRIED = 64
 
 
-def place_of(document: Document) -> Place | None:
+def stretch_of(document: Document) -> Stretch | None:
     """Where in its source a document lies, if it says so."""
     source = document.source if document.source is not None else document.id
     if source is None or document.start is None or document.end is None:
         return None
-    return Place(source, document.start, document.end)
+    return Stretch(source, document.start, document.end)
 
 
 def read_targets(gold: Gold, query: str) -> list[Wanted]:
@@ -48,9 +48,9 @@ def read_targets(gold: Gold, query: str) -> list[Wanted]:
     spans = gold.spans.get(query)
     if not spans:
         return wanted_items(gold.passages.get(query, ()))
-    grouped: dict[object, list[tuple[str, float, str, Place]]] = {}
+    grouped: dict[object, list[tuple[str, float, str, Stretch]]] = {}
     for span in spans:
-        place = Place(span.document, span.start, span.end)
+        place = Stretch(span.document, span.start, span.end)
         member = (span.group or span.id, span.grade, span.text or "", place)
         grouped.setdefault(span.group or place, []).append(member)
     return [
@@ -73,7 +73,7 @@ class QueryTexts(NamedTuple):
         """Whether places decide, and not texts: where documents say where they are."""
         if not any(target.places for target in self.targets):
             return False
-        placed = [place_of(document) is not None for document in self.documents]
+        placed = [stretch_of(document) is not None for document in self.documents]
         if all(placed) or not any(placed):
             return all(placed)
         # Some are known: texts are better, where all gold has one, and any document.
@@ -85,13 +85,13 @@ class QueryTexts(NamedTuple):
 class Passage:
     """A gold text, what each document covers of it, and since when each letter is."""
 
-    gold: Source
-    documents: Sequence[Source]
+    gold: Letters
+    documents: Sequence[Letters]
     parts: list[Part]
     since: Ints
 
     @cached_property
-    def differences(self) -> list[tuple[int, int, Difference]]:
+    def differences(self) -> list[tuple[int, int, Mismatch]]:
         """What differs: from which document on, and from which on no longer."""
         never, last = len(self.documents), len(self.gold.letters)
         differences = [
@@ -119,9 +119,8 @@ Rise = tuple[int, int, float, bool]
 class Measured(NamedTuple):
     """What the documents of a query cover.
 
-    Characters of the relevant gold; of each document those of it that it is the first
-    to cover, all, and those that none before it has; where gold items are covered
-    further; and the gold texts, where texts were compared.
+    In characters: of the relevant gold, and of each document those of it that it is the
+    first to cover, all, and those that none before it has.
     """
 
     size: float
@@ -132,20 +131,20 @@ class Measured(NamedTuple):
     passages: list[Passage]
 
 
-def measure(texts: QueryTexts) -> Measured:
+def measure_query(texts: QueryTexts) -> Measured:
     """Measure what the documents of one query cover of its gold."""
     count = len(texts.documents)
     passages: list[Passage] = []
     if texts.by_offsets:
         spans = [place for target in texts.targets for place in target.places]
-        documents = [place_of(document) for document in texts.documents]
+        documents = [stretch_of(document) for document in texts.documents]
         since, weight, pieces = _cut(spans, documents)
         length = [place.end - place.start if place else 0 for place in documents]
         fresh = sum_by(since, weight, count + 1)[:count].astype(np.int64).tolist()
     else:
         golds = [text for target in texts.targets for text in target.texts]
-        sources = Source.read([document.text or "" for document in texts.documents])
-        passages, fresh = compare(golds, sources)
+        sources = Letters.read([document.text or "" for document in texts.documents])
+        passages, fresh = compare_letters(golds, sources)
         length = [len(source.letters) for source in sources]
         since = np.concatenate((_NOTHING, *(passage.since for passage in passages)))
         weight = np.ones(len(since), np.int64)
@@ -179,7 +178,7 @@ def _rises(
 ) -> list[tuple[int, float, bool]]:
     """Document by document: the share covered, and whether nothing differs."""
     rising = {*np.flatnonzero(gained).tolist()}
-    rows: list[tuple[int, int, Difference]] = []
+    rows: list[tuple[int, int, Mismatch]] = []
     if passage and rising and share[-1] >= _HALF:
         rows = passage.differences
         rising |= {until for first, until, _ in rows if first < until < len(share)}
@@ -190,7 +189,7 @@ def _rises(
 
 
 def _cut(
-    gold: Sequence[Place], documents: Sequence[Place | None]
+    gold: Sequence[Stretch], documents: Sequence[Stretch | None]
 ) -> tuple[Ints, Ints, list[slice]]:
     """Sources cut into pieces where gold or a document begins or ends.
 
@@ -213,14 +212,14 @@ def _cut(
     return since, weight, [pieces[place] for place in gold]
 
 
-def compare(
-    golds: Sequence[str], documents: Sequence[Source]
+def compare_letters(
+    golds: Sequence[str], documents: Sequence[Letters]
 ) -> tuple[list[Passage], list[int]]:
     """Compare gold texts with documents, letter by letter.
 
     A passage for each gold text, and how many letters of each document are new.
     """
-    sources = Source.read(golds)
+    sources = Letters.read(golds)
     sought = [GoldLetters(gold.letters) for gold in sources]
     least = min((gold.least for gold in sought), default=LEAST)
     letters = [document.letters for document in documents]

@@ -33,7 +33,7 @@ _POWERS = range(-64, 251)
 _SPLITTER = float((1 << 27) + 1)
 
 
-def number(word: bytes) -> float:
+def decimal(word: bytes) -> float:
     """The value of a finite decimal number; anything else is a ValueError."""
     value = float(word) if _NUMBER.fullmatch(word) else nan
     if not isfinite(value):
@@ -58,7 +58,7 @@ def numbers(texts: ByteColumn) -> Floats:
         value[minus] *= -1
     for row in np.flatnonzero(odd).tolist():
         start = int(texts.start[row])
-        value[row] = number(
+        value[row] = decimal(
             texts.data[start : start + int(texts.length[row])].tobytes()
         )
     return value

@@ -42,7 +42,7 @@ _OF_DOCUMENTS = ("documents", "sources", "groups", "subtopics")
 _UNGRADED = {*IDS, *TEXTS, *SPAN_SOURCES, *STARTS, *ENDS, *_OTHERS}
 
 
-def read_gold(ours: str, value: Any, notes: Notes) -> dict[str, Any]:
+def read_gold_field(ours: str, value: Any, notes: Notes) -> dict[str, Any]:
     """What a field says of the gold of one query, under the names that `Gold` has.
 
     Strings that may be ids or texts are `strings`; they are decided when the whole

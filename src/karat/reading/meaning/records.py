@@ -41,7 +41,7 @@ from karat.reading.meaning.documents import (
     read_question,
     read_scored,
 )
-from karat.reading.meaning.gold import note_numbers, read_gold, with_grades
+from karat.reading.meaning.gold import note_numbers, read_gold_field, with_grades
 from karat.reading.meaning.mapping import (
     INSIDE,
     list_with,
@@ -535,7 +535,7 @@ class Samples:
             if not wordings:
                 return
             value = wordings[0]
-        for kind, part in read_gold(ours, value, self._notes).items():
+        for kind, part in read_gold_field(ours, value, self._notes).items():
             if kind == "strings":
                 texts = "answers" if ours == "ground_truth" else "passages"
                 strings = self._undecided.setdefault(theirs, Strings(texts, theirs, {}))
