@@ -288,10 +288,10 @@ aevaluate = _async(evaluate)
 
 def _carry_out(prepared: Prepared, *, name: str | None, keep: int | None) -> Evaluation:
     plan, pair, own_k = prepared
-    run, gold, facts, noticed, fields = pair
+    run, gold, facts, noticed, fields, names = pair
     retrieval = run.retrieval
     queries = gold.queries
-    found = plan.match(run, gold, own_k, pair.gold_names)
+    found = plan.match(run, gold, own_k, names)
     if retrieval.failures:
         found = _with_failures(found, queries, retrieval.failures)
     if "error" in {plan.policies.missing, plan.policies.extra}:

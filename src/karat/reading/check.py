@@ -52,26 +52,21 @@ def validate(
         loaded = read(
             source, role, mapping=mapping, format=format, shared=shared, notes=notes
         )
-        _read_through(loaded)
+        if loaded.run is not None:
+            # Some runs are read only when scored: look for nothing, but at every row.
+            loaded.run.locate({}, judged=False, policies=Policies())
     except DataError as error:
         if not notes.problems and error.line is not None:
-            return _lines_checked(source, error, notes, format)
-        if len(notes.problems) < limit:
-            return Checked((*notes.problems, error), notices=notes.notices())
-        return Checked(tuple(notes.problems), more=True, notices=notes.notices())
+            return _check_lines(source, error, notes, format)
+        more = len(notes.problems) >= limit
+        problems = notes.problems if more else (*notes.problems, error)
+        return Checked(tuple(problems), more=more, notices=notes.notices())
     if notes.problems:
         return Checked(tuple(notes.problems), notices=notes.notices())
     return Checked(notices=loaded.notices, loaded=loaded)
 
 
-def _read_through(loaded: Dataset) -> None:
-    """Some runs are read only when they are scored: read them to the end now."""
-    if loaded.run is not None:
-        # Nothing is looked for, but every row is looked at.
-        loaded.run.locate({}, judged=False, policies=Policies())
-
-
-def _lines_checked(
+def _check_lines(
     source: str | os.PathLike[str], first: DataError, notes: Notes, format: str | None
 ) -> Checked:
     """A TREC file is read fast, up to its first problem: now line by line."""

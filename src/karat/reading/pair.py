@@ -38,6 +38,7 @@ class Pair(NamedTuple):
         facts: what else is known of the queries.
         notices: what was seen while reading.
         fields: field names that were read under another name, as provenance says it.
+        gold_names: those of the gold.
     """
 
     run: Run
@@ -45,11 +46,7 @@ class Pair(NamedTuple):
     facts: Mapping[str, Query]
     notices: tuple[Notice, ...]
     fields: Mapping[str, Mapping[str, str]]
-
-    @property
-    def gold_names(self) -> Mapping[str, str]:
-        """Our name -> theirs of the gold's fields, as far as they differ."""
-        return self.fields.get("gold_fields", self.fields.get("fields", {}))
+    gold_names: Mapping[str, str]
 
 
 def pair(
@@ -98,9 +95,11 @@ def pair(
         facts = {**facts, **asked}
         notices = (*notices, *_unknown_queries(asked, wanted))
     fields: dict[str, dict[str, str]] = {}
-    if retrieved.mapping or truth.mapping:
+    theirs = (*retrieved.mapping.values(), *truth.mapping.values())
+    if theirs != (*retrieved.mapping, *truth.mapping):
         fields = _renamed(retrieved, truth, apart=gold is not None)
-    return Pair(ranked, wanted, facts, notices, fields)
+    gold_names = fields.get("gold_fields", fields.get("fields", {}))
+    return Pair(ranked, wanted, facts, notices, fields, gold_names)
 
 
 def _lacking(run: Run | None) -> KaratError:

@@ -30,11 +30,7 @@ _PLAIN: Final = (str, int, float, list, tuple, type(None))
 def gather_texts(
     value: object, source: Source, ids: Collection[str] | None = None
 ) -> Corpus:
-    """The text of each document, from what a format read or a caller handed over.
-
-    Raises:
-        FormatError: a record lacks its id or text, or one id has two texts.
-    """
+    """The text of each document, from what a format read or a caller handed over."""
     texts: dict[str, str] = {}
     wanted = None if ids is None else frozenset(ids)
     count = 0

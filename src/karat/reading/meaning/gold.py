@@ -47,11 +47,6 @@ def read_gold_field(ours: str, value: Any, notes: Notes) -> dict[str, Any]:
 
     Strings that may be ids or texts are `strings`; they are decided when the whole
     input is known.
-
-    Args:
-        ours: our name of the field.
-        value: what it holds: ids, a mapping of id to grade, pairs, objects, texts.
-        notes: where coercions and repetitions are noted.
     """
     value = value if isinstance(value, AbstractSet) else unpack(value)
     text = isinstance(value, str)

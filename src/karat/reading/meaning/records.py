@@ -233,30 +233,29 @@ def run_of(
         return None, False
     entries: dict[str, Any] = {}
     scores: dict[str, Sequence[float]] = {}
-    scored, bare = [], []
+    scored, bare, texts = [], [], False
     for query, ranking in rankings.items():
         entries[query], scores[query] = ranking.entries, ranking.scores
         if ranking.bare:
             bare.append(query)
-        elif type(ranking.entries) is dict:
+        elif isinstance(ranking.entries, dict):
             scored.append(query)
+        elif ranking.entries and isinstance(ranking.entries[0], Document):
+            texts = True
     if len(scored) == len(entries):
         note_ascending(entries, map(dict.values, entries.values()), notes)
         return ScoredRun(entries, name), False
     for query in scored:
         entries[query] = _best_first(entries[query])
-    if bare and are_prose(map(entries.__getitem__, bare)):
-        for query in bare:
-            entries[query] = [Document(text=str(text)) for text in entries[query]]
-    ids = {
-        query: ranking
-        for query, ranking in entries.items()
-        if not ranking or not isinstance(ranking[0], Document)
-    }
-    run: Run = RankedRun(ids, name, scores)
-    if len(ids) < len(entries):
-        run = DocumentRun({**entries, **dict(run.rankings(Policies()))}, name)
-    return run, len(bare) == len(entries)
+    prose = bool(bare) and are_prose(map(entries.__getitem__, bare))
+    for query in bare if prose else ():
+        entries[query] = [Document(text=str(text)) for text in entries[query]]
+    all_bare = len(bare) == len(entries)
+    if not (scored or texts or prose):
+        return RankedRun(entries, name, scores), all_bare
+    ids = {q: r for q, r in entries.items() if not r or isinstance(r[0], str)}
+    listed = dict(RankedRun(ids, name, scores).rankings(Policies()))
+    return DocumentRun({**entries, **listed}, name), all_bare
 
 
 def _best_first(scores: Mapping[str, float]) -> list[Document]:
@@ -408,7 +407,8 @@ class Samples:
             bare,
             [*self._undecided.values()],
             Dataset(gold=gold, mapping=self._mapping),
-        ).decided()
+        )
+        whole = whole.decided() if self._undecided else whole
         retrieved, labelled = settle(whole, whole)
         return replace(labelled, run=retrieved.run)
 

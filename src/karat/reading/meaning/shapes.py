@@ -295,7 +295,8 @@ def _load_stream(records: Records, source: Source, format: str) -> Dataset:
         some = first[1]
         names = [*map(str, some[0])] if isinstance(some[0], Mapping) else None
     if names is not None:
-        fields = infer(names, source.role, source.mapping_for(names))
+        told = source.mapping and source.mapping_for(names)
+        fields = infer(names, source.role, told)
         # A name that the user gave may be one inside the documents of a list.
         if is_row(fields) and fields["document"] in names:
             return load_rows(batches, names, fields, source, format)
@@ -307,7 +308,8 @@ def _load_stream(records: Records, source: Source, format: str) -> Dataset:
         return _load_lists(values, source, format)
     samples = Samples(source)
     for batch in batches.batches:
-        for line, record in zip(*batches.named(*batch), strict=True):
+        lines, rows = batches.named(*batch) if batches.header else batch
+        for line, record in zip(lines, rows, strict=True):
             samples.take(record, line)
     return samples.finish(format)
 
