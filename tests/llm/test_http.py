@@ -132,7 +132,7 @@ def test_words_in_a_quoted_prompt_do_not_steer_the_client() -> None:
         # Nothing was proven yet, so parts were left out in turn, and to no avail.
         assert len(server.requests) <= 20
         last = server.requests[-1]
-    assert not client.dropped
+    assert not client.left_out
     assert {"temperature", "seed", "max_tokens", "response_format"} <= last.keys()
 
 
@@ -175,7 +175,7 @@ def test_a_prompt_that_is_refused_costs_no_part_of_others(
         with pytest.raises(Refused, match="refused the prompt"):
             ask(client, QUOTED)
         assert len(server.requests) == 1 + requests
-    assert not client.dropped
+    assert not client.left_out
 
 
 def test_a_part_is_dropped_for_good_only_once_that_helped() -> None:
@@ -190,9 +190,9 @@ def test_a_part_is_dropped_for_good_only_once_that_helped() -> None:
         client = OpenAIClient("tiny", base_url=server.url)
         with pytest.raises(Refused, match="not this text"):
             ask(client)
-        assert not client.dropped
+        assert not client.left_out
         assert ask(client, Prompt("Be brief.", "Is tea good?")).text == "fine"
-        assert client.dropped == ("seed",)
+        assert client.left_out == {"seed"}
 
 
 def test_half_a_character_is_sent_as_a_sign_for_it() -> None:

@@ -153,7 +153,7 @@ def test_a_part_that_a_server_does_not_take_is_found_out_once(server_name: str) 
         assert [ask(client).text for _ in range(3)] == ["fine"] * 3
         assert len(server.requests) == 4
         last = server.requests[-1]
-    assert client.dropped == ("system role" if name == "system" else name,)
+    assert client.left_out == {"system role" if name == "system" else name}
     if name == "system":
         (message,) = last["messages"]
         assert message == {"role": "user", "content": "Be brief.\n\nIs bread good?"}
@@ -186,7 +186,7 @@ def test_a_bare_refusal_of_one_prompt_costs_no_schema() -> None:
         with pytest.raises(Refused, match="refused the prompt"):
             ask(client, Prompt("Be brief.", "Is bread good?", SCHEMA))
         assert len(server.requests) == 4
-    assert client.dropped == ()
+    assert not client.left_out
 
 
 WORDLESS = {
@@ -235,9 +235,9 @@ def test_a_part_refused_in_any_words_is_found_by_leaving_it_out(
         assert ask(client).text == "fine"
         assert len(server.requests) == first + 1
     names = {"system role" if name == "system" else name for name in parts}
-    assert names <= {*client.dropped}
+    assert names <= client.left_out
     if len(parts) == 1:
-        assert names == {*client.dropped}
+        assert names == client.left_out
 
 
 def test_a_schema_is_not_sent_where_it_is_switched_off() -> None:

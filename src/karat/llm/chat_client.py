@@ -185,11 +185,7 @@ class ChatClient(ChatModel):
     async def complete(self, prompt: Prompt) -> Reply:
         """The model's answer to a prompt."""
         self._check_loop()
-        texts = {"system": prompt.system, "user": prompt.user}
-        messages = [
-            {"role": role, "content": replace_surrogates(text)}
-            for role, text in texts.items()
-        ]
+        messages = chat_messages(system=prompt.system, user=prompt.user)
         for _ in range(_MOST_CONNECTIONS):
             call = partial(self._create, messages=messages)
             completion, error, _ = await call_outside(self.endpoint, call, self._calls)
@@ -240,6 +236,14 @@ class ChatClient(ChatModel):
 
     def _secrets(self) -> list[str]:
         return [self._key] if self._key else []
+
+
+def chat_messages(**texts: str) -> list[dict[str, str]]:
+    """Texts by role, as they are sent."""
+    return [
+        {"role": role, "content": replace_surrogates(text)}
+        for role, text in texts.items()
+    ]
 
 
 def read_reply(

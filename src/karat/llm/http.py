@@ -114,11 +114,11 @@ def check_endpoint(endpoint: str, environment: Mapping[str, str] = os.environ) -
         )
 
 
-def may_use_proxy(endpoint: str, environment: Mapping[str, str] = os.environ) -> bool:
+def may_use_proxy(endpoint: str) -> bool:
     """Whether an endpoint may be reached through a proxy of the environment."""
     if _is_loopback(urlsplit(endpoint).hostname or ""):
         return False
-    allowed = environment.get(ALLOWED)
+    allowed = os.environ.get(ALLOWED)
     return allowed is None or "proxy" in [entry.strip() for entry in allowed.split(",")]
 
 

@@ -16,6 +16,7 @@ from karat.errors import CallError, Refused, UsageError
 from karat.llm.chat_client import (
     ChatModel,
     billed_for,
+    chat_messages,
     read_stream,
     shortened,
     unusable_reply,
@@ -34,6 +35,7 @@ from karat.llm.http import (
     load_httpx,
     read_address,
 )
+from karat.llm.limits import schema_text
 from karat.llm.server_errors import (
     ADDRESS,
     BAD_REQUEST,
@@ -97,11 +99,11 @@ class OpenAIClient(ChatModel):
             raise UsageError("the model's name is not valid UTF-8; type it again")
         self._given = dict(parameters or {})
         # Parts that this server does not take, and those that it has taken before.
-        self._left_out: frozenset[str] = frozenset()
+        self.left_out: frozenset[str] = frozenset()
         self._proven: set[str] = set()
         if _SCHEMA in self._given and self._given[_SCHEMA] is None:
             del self._given[_SCHEMA]
-            self._left_out |= {_SCHEMA}
+            self.left_out |= {_SCHEMA}
         if reserved := _RESERVED.intersection(self._given):
             raise UsageError(
                 f"{min(reserved)} is not a parameter to set: karat sends its own"
@@ -158,7 +160,7 @@ class OpenAIClient(ChatModel):
         A part that makes a difference where it is left out is one that the server does
         not take; a refusal that stays the same without it is not about that part.
         """
-        left_out, learned, billed = self._left_out, frozenset[str](), Usage()
+        left_out, learned, billed = self.left_out, frozenset[str](), Usage()
         result = await self._send(prompt, left_out)
         while isinstance(result, ServerError):
             for parts in self._suspects(result, prompt, left_out):
@@ -185,11 +187,6 @@ class OpenAIClient(ChatModel):
         if isinstance(result, Reply):
             self._remember(prompt, left_out, learned)
         return self._finish(result, billed)
-
-    @property
-    def dropped(self) -> tuple[str, ...]:
-        """The parts of a request that this server does not take."""
-        return tuple(sorted(self._left_out))
 
     def _suspects(
         self, error: ServerError, prompt: Prompt, left_out: frozenset[str]
@@ -228,10 +225,10 @@ class OpenAIClient(ChatModel):
         """Keep what helped, so that later prompts need no second request."""
         parts = self._parts(prompt, left_out)
         self._proven.update(_proof(part, prompt) for part in parts)
-        for part in learned - self._left_out:
+        for part in learned - self.left_out:
             instead = _PARTS[part][1]
             log.warning("%s does not take %s; %s", self.endpoint, part, instead)
-        self._left_out |= learned
+        self.left_out |= learned
 
     def _not_taken(self, name: str, error: ServerError, billed: Usage) -> Refused:
         """A parameter that the user asked for is not left out silently."""
@@ -252,7 +249,7 @@ class OpenAIClient(ChatModel):
         if _LENGTH in left_out:
             options = {k: v for k, v in options.items() if k not in _LIMITS}
         if prompt.schema is not None:
-            schema = json.dumps(prompt.schema, default=dict)
+            schema = schema_text(prompt.schema)
             if _SCHEMA in left_out:
                 system += f"\n\nReply with JSON only, of this JSON schema: {schema}"
             else:
@@ -261,13 +258,9 @@ class OpenAIClient(ChatModel):
                 options[_SCHEMA] = {"type": "json_schema", "json_schema": form}
         if _NO_STREAM in left_out:
             options |= {"stream": True, "stream_options": {"include_usage": True}}
-        texts = {"system": system, "user": user}
+        messages = chat_messages(system=system, user=user)
         if _SYSTEM in left_out:
-            texts = {"user": f"{system}\n\n{user}"}
-        messages = [
-            {"role": role, "content": replace_surrogates(text)}
-            for role, text in texts.items()
-        ]
+            messages = chat_messages(user=f"{system}\n\n{user}")
         return {"model": self.model, "messages": messages, **options}
 
     async def _send(
