@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import karat
 from karat.extend import Claims, FunctionClient, Settings
 
@@ -56,3 +58,19 @@ def test_a_judge_that_nobody_finds_again_is_told(tmp_path: Path) -> None:
     ):
         result = karat.evaluate([sample], metrics=["context_recall"], judge=judge)
         assert ("passing" in {notice.kind for notice in result.warnings}) is expected
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3), KeyError("x")])
+def test_whatever_a_judge_raises_reaches_its_user(error: BaseException) -> None:
+    def reply(_: str) -> str:
+        raise error
+
+    sample = {"id": "q", "contexts": ["A."], "claims": ["b"]}
+    judge = Claims(FunctionClient(reply), Settings(journal=None))
+    if isinstance(error, KeyboardInterrupt):
+        with pytest.raises(KeyboardInterrupt):
+            karat.evaluate([sample], metrics=["context_recall"], judge=judge)
+        return
+    result = karat.evaluate([sample], metrics=["context_recall"], judge=judge)
+    reason = "it called sys.exit(3)" if isinstance(error, SystemExit) else "KeyError"
+    assert reason in str([*result["context_recall"].failures.values()])

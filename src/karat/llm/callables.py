@@ -97,17 +97,27 @@ class FunctionClient:
 
 
 class ErrorGuard:
-    """Keeps whatever the user's code raises, of any kind; leaving the program, too."""
+    """Keeps whatever the user's code raises, of any kind; leaving the program, too.
+
+    An interrupt goes through, unless it is to be raised in another thread.
+    """
 
     error: Exception | None = None
+    interrupt: BaseException | None = None
+
+    def __init__(self, *, interrupts: bool = False) -> None:
+        self._interrupts = interrupts
 
     def __enter__(self) -> None: ...
 
     def __exit__(self, kind: object, error: BaseException | None, _: object) -> bool:
         if isinstance(error, SystemExit):
             error = RuntimeError(f"it called sys.exit({error.code!r})")
-        self.error = error if isinstance(error, Exception) else None
-        return self.error is not None
+        if isinstance(error, Exception):
+            self.error = error
+        elif self._interrupts:
+            self.interrupt = error
+        return (self.error or self.interrupt) is not None
 
 
 class Outcome(NamedTuple):
@@ -154,15 +164,19 @@ class CallQueue:
             if work is None:
                 return
             call, future = work
-            outcome = _timed(call)
+            guard = ErrorGuard(interrupts=self.threads)
+            outcome = _timed(call, guard)
             self._idle.release()
             # Nobody waits any more: the run has ended, or the call was given up.
             with suppress(InvalidStateError):
-                future.set_result(outcome)
+                if guard.interrupt is None:
+                    future.set_result(outcome)
+                else:
+                    future.set_exception(guard.interrupt)
 
 
-def _timed(call: Callable[[], Any]) -> Outcome:
-    value, guard = None, ErrorGuard()
+def _timed(call: Callable[[], Any], guard: ErrorGuard) -> Outcome:
+    value = None
     start = time.perf_counter()
     with guard:
         value = call()
@@ -186,7 +200,7 @@ async def call_outside(
     limit = asyncio.timeout(timeout if queue and queue.threads else None)
     with guard:
         async with limit:
-            outcome = _timed(call) if queue is None else await queue.run(call)
+            outcome = _timed(call, guard) if queue is None else await queue.run(call)
             value, error, seconds = outcome
             if error is not None:
                 return outcome
