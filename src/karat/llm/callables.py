@@ -289,7 +289,10 @@ def run_sync(
         >>> run_sync(answer)
         42
     """
-    if meanwhile is None and not _is_running():
+    running = None
+    with suppress(RuntimeError):
+        running = asyncio.get_running_loop()
+    if meanwhile is None and running is None:
         results: list[T] = []
 
         async def work() -> None:
@@ -299,14 +302,6 @@ def run_sync(
         asyncio.run(work())
         return results[0]
     return _run_in_thread(task, meanwhile or (lambda: None))
-
-
-def _is_running() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
 
 
 def _run_in_thread(

@@ -190,9 +190,7 @@ class ChatClient(ChatModel):
             call = partial(self._create, messages=messages)
             completion, error, _ = await call_outside(self.endpoint, call, self._calls)
             # A connection of an event loop that is closed by now is not used again.
-            if not isinstance(error, RuntimeError) or "loop is closed" not in str(
-                error
-            ):
+            if type(error) is not RuntimeError or "is closed" not in str(error):
                 break
         if error is None:
             return self._finish(self._read(completion))

@@ -216,8 +216,7 @@ class Connection:
                     if len(content) > _MAX_BYTES:
                         return Response(response.status_code, response.headers, None)
         except httpx.InvalidURL:
-            reason = f"{self._address} is not an address of a server"
-            raise UsageError(reason) from None
+            raise UsageError(f"{self._address} is no server's address") from None
         except (httpx.RequestError, UnicodeError) as error:
             failure: Exception = error
             return failure

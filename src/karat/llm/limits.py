@@ -27,16 +27,16 @@ _TRIES = 4
 _SECONDS_PER_MINUTE = 60
 
 
+@dataclass
 class Backoff:
     """Waits that double from `first` up to `longest`, each shortened at random.
 
     The randomness spreads the second attempts of calls that failed together.
     """
 
-    def __init__(self, first: float, longest: float) -> None:
-        self.first = first
-        self.longest = longest
-        self._random = random.Random()  # noqa: S311 (not used for secrets)
+    first: float
+    longest: float
+    _random: random.Random = field(default_factory=random.Random)
 
     def wait(self, attempt: int, retry_after: float | None = None) -> float:
         """Seconds to wait after this attempt, counted from 1."""

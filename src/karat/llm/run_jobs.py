@@ -151,7 +151,9 @@ class _JobRunner(Generic[T]):
             for worker in workers:
                 worker.cancel()
             await asyncio.gather(*workers, return_exceptions=True)
-        problem = self._calls.problem or self._calls.refusal
+        calls = self._calls
+        # A wrong key may be why nothing at all was answered.
+        problem = calls.problem or (None if calls.answered else calls.fatal)
         if isinstance(problem, IncompleteError):
             raise IncompleteError(
                 problem.reason,
@@ -293,8 +295,8 @@ class Calls:
         self._new: set[bytes] = set()
         self._invalid: set[bytes] = set()
         # Whether the model has answered a prompt, now or in an earlier run.
-        self._answered = False
-        self._fatal: Refused | None = None
+        self.answered = False
+        self.fatal: Refused | None = None
         self._health = EndpointHealth(settings.patience)
         self._turn = asyncio.Lock()
         self._stopped = asyncio.Event()
@@ -307,11 +309,6 @@ class Calls:
         self._sizes = CallSizes(reply_limit(client.parameters), settings.reply_tokens)
         self._prepare: Callable[[], None] | None = getattr(client, "prepare", None)
         self._preparing = asyncio.Lock()
-
-    @property
-    def refusal(self) -> Refused | None:
-        """Why nothing at all was answered, if a wrong key may be the reason."""
-        return None if self._answered else self._fatal
 
     def stop(self, problem: KaratError) -> None:
         """Stop the run: calls under way finish, and no call begins."""
@@ -365,7 +362,7 @@ class Calls:
         entry = self.replies.find(key, is_new=key in self._new)
         if entry is not None:
             self.cached += 1
-            self._answered |= entry.status == "ok"
+            self.answered |= entry.status == "ok"
         return entry
 
     async def _ask(self, key: bytes, prompt: Prompt) -> Entry:
@@ -433,7 +430,7 @@ class Calls:
                 raise
             attempts += 1
             if isinstance(result, Reply):
-                self._answered = True
+                self.answered = True
                 self._count_cut_off(key, result.usage.completion_tokens, cut=result.cut)
                 reply = replace(result, text=storable(result.text))
                 return await self._store(key, prompt, Entry("ok", reply, attempts))
@@ -521,11 +518,11 @@ class Calls:
         """Whether a refusal is kept, rather than asked for again by the next run."""
         received = problem.tokens[1] if problem.tokens else 0
         self._count_cut_off(key, received, cut=problem.cut)
-        if not problem.always or (problem.unless_answered and self._answered):
+        if not problem.always or (problem.unless_answered and self.answered):
             return True
-        self._fatal = Refused(self.reason(problem), always=True)
+        self.fatal = Refused(self.reason(problem), always=True)
         if not problem.forbidden or self._health.forbids_all(key):
-            self.stop(self._fatal)
+            self.stop(self.fatal)
             raise Stopped
         # It may be the key that is wrong, or only this prompt that is forbidden.
         return False
