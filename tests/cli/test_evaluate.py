@@ -6,18 +6,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from pytrec_eval import RelevanceEvaluator, parse_qrel, parse_run
 
 import karat as package
-from karat import Evaluation
-from karat.cli.outputs import conclude, gate_results
 from karat.data.tables import DASH
-from karat.extend import MetricScores, Policies
-from karat.gates import Gate, GateResult
 from karat.reading.format import open_source
-from karat.reports.ci import as_junit
 from tests.cli.conftest import Karat
 
 
@@ -343,45 +337,59 @@ def test_a_gate_on_a_metric_without_any_score_fails(karat: Karat, folder: Path) 
     assert f"rr is {DASH}, below 0" in done.err
 
 
-OPTIONS: dict[str, Any] = {"output": (), "strict": False}
+FAILED = """\
+{"id": "a", "retrieved": ["x"], "relevant": ["x"]}
+{"id": "b", "failure": "no reply", "relevant": ["x"]}
+"""
 
 
-def test_scores_that_could_not_be_computed_exit_with_3() -> None:
-    scores = MetricScores("rr", np.array([1.0, np.nan]), failures={1: "no reply"})
-    missing = np.zeros(2, bool)
-    result = Evaluation("r", "g", ["a", "b"], {"rr": scores}, missing, Policies())
-    with pytest.raises(SystemExit) as stop:
-        conclude([result], [], OPTIONS)
-    assert stop.value.code == 3
-    failed = GateResult(Gate("rr", 0.9), "r", "fail", "rr is 0.5")
-    with pytest.raises(SystemExit) as stop:
-        conclude([result], [failed], OPTIONS)
-    assert stop.value.code == 1
-
-
-def test_failed_queries_fail_beside_gates_that_pass(
-    capsys: pytest.CaptureFixture[str],
+def test_scores_that_could_not_be_computed_exit_with_3(
+    karat: Karat, folder: Path
 ) -> None:
-    scores = MetricScores("rr", np.array([1.0, np.nan]), failures={1: "no reply"})
-    missing = np.zeros(2, bool)
-    result = Evaluation("r", "g", ["a", "b"], {"rr": scores}, missing, Policies())
-    options = {**OPTIONS, "json": False}
-    options |= dict.fromkeys(("allow_noise", "require_noninferior", "gate_tags"), False)
-    options |= {"force": False, "max_failures": None}
-    checked = gate_results([Gate("rr", 0.5)], [result], options)
-    with pytest.raises(SystemExit) as stop:
-        conclude([result], checked, options)
-    assert stop.value.code == 3
-    assert capsys.readouterr().err.splitlines() == [
+    (folder / "failed.jsonl").write_text(FAILED)
+    words = ("evaluate", "failed.jsonl", "-m", "rr")
+    assert karat(*words).code == 3
+    assert karat(*words, "--fail-under", "rr=1").code == 3
+    (folder / "failed.jsonl").write_text(FAILED.replace('["x"]', '["y", "x"]', 1))
+    assert karat(*words, "--fail-under", "rr=1").code == 1
+
+
+def test_failed_queries_fail_beside_gates_that_pass(karat: Karat, folder: Path) -> None:
+    (folder / "failed.jsonl").write_text(FAILED)
+    words = ("evaluate", "failed.jsonl", "--fail-under", "rr=0.5", "-o", "g.junit.xml")
+    done = karat(*words)
+    assert done.code == 3
+    assert done.err.splitlines() == [
+        "karat: wrote g.junit.xml",
         "karat: 1 query failed, 'b': no reply",
         "RESULT: fail (1 of 2 gates passed)",
     ]
-    assert 'tests="2" failures="1" skipped="0"' in as_junit(checked)
+    counts = 'tests="2" failures="1" skipped="0"'
+    assert counts in (folder / "g.junit.xml").read_text("utf-8")
     # As many may fail: nothing is said, and nothing fails.
-    options["max_failures"] = 1
-    checked = gate_results([Gate("rr", 0.5)], [result], options)
-    conclude([result], checked, options, 1)
-    assert capsys.readouterr().err.endswith("RESULT: pass (1 of 1 gates passed)\n")
+    done = karat(*words, "--max-failures", "1")
+    assert (done.code, "failed" in done.err) == (0, False)
+    assert done.err.endswith("RESULT: pass (1 of 1 gates passed)\n")
+
+
+def test_a_baseline_in_the_environment_is_for_calls_that_measure_drops(
+    karat: Karat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("evaluate", "dense.run", "-g", "gold.qrels")
+    assert karat(*words, "-o", "main.json").code == 0
+    monkeypatch.setenv("KARAT_BASELINE", "main.json")
+    assert karat(*words).code == 0
+    assert "1 of 1 gates" in karat(*words, "--max-drop", "rr=0").err
+    assert "is for --max-drop" in karat(*words, "--baseline", "main.json").err
+
+
+def test_a_baseline_of_several_runs_says_how_to_save_one(karat: Karat) -> None:
+    words = ("evaluate", "dense.run", "keyword.run", "-g", "gold.qrels")
+    assert karat(*words, "-o", "board.json").code == 0
+    drop = ("--max-drop", "rr=0", "--baseline", "board.json")
+    done = karat("evaluate", "dense.run", "-g", "gold.qrels", *drop)
+    assert (done.code, "run=" in done.err) == (2, False)
+    assert "board.json holds several runs" in done.err
 
 
 def test_half_a_character_is_written_as_json_writes_it(

@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from karat.catalogue import PLUGINS
-from karat.cli.command import log, say, speak
+from karat.cli.command import log, remark, speak
 from karat.errors import IncompleteError, KaratError
 from karat.version import __version__
 
@@ -198,5 +198,5 @@ def _prepare_streams() -> None:
 
 
 def _complain(sentence: str, code: int = _USAGE) -> None:
-    say(f"karat: {sentence}", err=True)
+    remark(sentence)
     sys.exit(code)

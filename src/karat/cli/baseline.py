@@ -4,37 +4,35 @@ from pathlib import Path
 
 import click
 
-from karat.cli.command import Command, option
-from karat.cli.options import PINNED
+from karat.cli.command import Command, flag
+from karat.cli.outputs import PINNED, load_baseline, pinned_baseline
 from karat.errors import UsageError
 from karat.llm.journal import make_private_folder
 from karat.reports.terminal import show
-from karat.results.loading import load
 from karat.writing import write_file
 
 
 @click.command("baseline", cls=Command)
 @click.argument("action", type=click.Choice(["set", "show"]))
 @click.argument("file", required=False)
-@option("--commit", f"Pin it as {PINNED[0]}, to be committed.")
-def command(action: str, file: str | None, commit: bool) -> None:  # noqa: FBT001
+@flag("--commit", help=f"Pin it as {PINNED[0]}, to be committed.")
+def command(action: str, file: str | None, *, commit: bool) -> None:
     """Pin a saved evaluation as the baseline of --max-drop, or show the pinned one.
 
     \b
     karat evaluate run.trec --gold qrels.trec -o main.json
     karat baseline set main.json
     karat evaluate new.trec --gold qrels.trec --max-drop ndcg@10=0.02
-    """  # noqa: D301
+    """
     if action == "show":
-        path = next(filter(Path.is_file, PINNED), None)
-        if path is None:
+        if (path := pinned_baseline()) is None:
             raise UsageError("no baseline is pinned here; karat baseline set FILE")
         click.echo(f"{path}\n")
-        show(load(path).summary())
+        show(load_baseline(path).summary())
         return
     if file is None:
         raise UsageError("karat baseline set FILE: which saved evaluation?")
-    result = load(file)
+    result = load_baseline(file)
     target = PINNED[0 if commit else 1]
     if not commit:
         make_private_folder(target.parent)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from karat.cli.command import Command, option
+from karat.cli.command import Command, flag
 from karat.data.tables import Table, counted
 from karat.errors import UnknownNameError, UsageError
 from karat.llm.journal import Journal
@@ -15,16 +15,16 @@ _KILO = 1024
 
 
 @click.command("cache", cls=Command)
-@option(
+@click.option(
     "--journal",
-    "The journal to look at.",
+    help="The journal to look at.",
     type=click.Path(path_type=Path),
     default=JOURNAL,
     show_default=True,
 )
-@option("--clear", "Forget what it holds.")
-@option("--model NAME", "With --clear: only this model's.")
-@option("--errors", "With --clear: only what failed.")
+@flag("--clear", help="Forget what it holds.")
+@click.option("--model", metavar="NAME", help="With --clear: only this model's.")
+@flag("--errors", help="With --clear: only what failed.")
 def command(journal: Path, *, clear: bool, model: str | None, errors: bool) -> None:
     """Show which replies of which models are kept, or forget them.
 
@@ -33,7 +33,7 @@ def command(journal: Path, *, clear: bool, model: str | None, errors: bool) -> N
     \b
     karat cache
     karat cache --clear --errors
-    """  # noqa: D301
+    """
     if (model is not None or errors) and not clear:
         raise UsageError("--model and --errors say what to --clear; add it")
     if not journal.exists():
@@ -44,18 +44,14 @@ def command(journal: Path, *, clear: bool, model: str | None, errors: bool) -> N
             models = {part.model for part in kept.contents()}
             if model is not None and model not in models:
                 raise UnknownNameError("model", model, sorted(models))
-            click.echo(
-                f"{journal}: "
-                f"{counted(kept.clear(model, errors=errors), 'entry')} forgotten"
-            )
+            count = kept.clear(model, errors=errors)
+            click.echo(f"{journal}: {counted(count, 'entry')} forgotten")
             return
         contents = kept.contents()
     count = sum(part.entries for part in contents)
     click.echo(f"{journal}: {counted(count, 'entry')}, {_size(journal)}")
     if contents:
-        rows = [
-            [part.model, part.endpoint, *map(str, part.counts)] for part in contents
-        ]
+        rows = [[one.model, one.endpoint, *map(str, one.counts)] for one in contents]
         columns = ["model", "endpoint", "entries", "errors", "tokens"]
         show(Table(columns, rows, texts=(0, 1)))
 

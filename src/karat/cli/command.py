@@ -9,22 +9,21 @@ folder, under `judging:`, which the environment beats.
 import logging
 import os
 import sys
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
 
 import click
 from click.core import ParameterSource
 
 from karat.errors import FormatError, UnknownNameError
 
-F = TypeVar("F", bound=Callable[..., Any])
-PREFIX = "KARAT"
 SETTINGS = "karat.yaml"
 SUITES = "suites"
 """The section of evaluations that are written down, which `karat suite` reads."""
 JUDGING = "judging"
-"""The section for all commands that ask a model."""
-ORIGINS = {
+"""The section for all commands that ask a model: its names are their options."""
+_ORIGINS = {
     ParameterSource.COMMANDLINE: "flag",
     ParameterSource.ENVIRONMENT: "environment",
     ParameterSource.DEFAULT_MAP: SETTINGS,
@@ -38,29 +37,18 @@ _UNREADABLE = (
     *(ValueError, TypeError, LookupError, AttributeError, ArithmeticError),
     RecursionError,
 )
-_TYPES = {"INTEGER": int, "FLOAT": float}
 _UNSET: tuple[Any, ...] = (None, (), {}, False)
 
+flag = partial(click.option, is_flag=True)
+file_option = partial(click.option, metavar="FILE")
 
-def option(spelling: str, about: str | None = None, **more: Any) -> Callable[[F], F]:
-    """An option, spelled as its help shows it, as in `-o --output FILE`.
 
-    What it takes stands last, with a star if the option may be repeated; without that
-    and without a type it is a flag. A word in lower case is its name in Python, and a
-    list as type says all that it may be.
-    """
-    words = spelling.split()
-    names = [word for word in words if word[0] == "-" or word.islower()]
-    takes = "".join(word for word in words if word not in names)
-    if takes in _TYPES:
-        more["type"] = _TYPES[takes]
-    elif takes:
-        more |= {"metavar": takes.rstrip("*"), "multiple": takes[-1] == "*"}
-    elif "type" not in more:
-        more["is_flag"] = True
-    elif isinstance(more["type"], list):
-        more["type"] = click.Choice(more["type"])
-    return click.option(*names, help=about, **more)
+class GroupedOption(click.Option):
+    """An option that help shows under a heading of its own."""
+
+    def __init__(self, *args: Any, heading: str, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.heading = heading
 
 
 class Command(click.Command):
@@ -76,21 +64,26 @@ class Command(click.Command):
             help="Say what is done, and why.",
         )
         self.params.append(verbose)
-        for option in self.params:
-            if isinstance(option, click.Option) and len(names := _names(option)) > 1:
-                option.envvar = [f"{PREFIX}_{name.upper()}" for name in names]
+        self._options = [one for one in self.params if isinstance(one, click.Option)]
+        self._judging: dict[str, click.Option] = {}
+        for option in self._options:
+            names = _names(option)
+            option.envvar = [f"KARAT_{name.upper()}" for name in names]
+            if getattr(option, "heading", "").lower() == JUDGING:
+                self._judging |= dict.fromkeys(names, option)
 
-    def make_context(
-        self,
-        info_name: str | None,
-        args: list[str],
-        parent: click.Context | None = None,
-        **extra: Any,
-    ) -> click.Context:
-        """The context, with what the environment and the file say."""
-        extra.setdefault("auto_envvar_prefix", PREFIX)
-        extra.setdefault("default_map", self._settings())
-        return super().make_context(info_name, args, parent, **extra)
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take what the file says about a model where no flag and no variable does."""
+        settings: dict[str, Any] = {}
+        for name, value in (_read_file() if self._judging else {}).items():
+            option = self._judging.get(str(name).replace("-", "_"))
+            if option is None:
+                kind = f"setting of {JUDGING}"
+                unknown = UnknownNameError(kind, str(name), self._judging)
+                raise FormatError(str(unknown), path=SETTINGS)
+            settings[str(option.name)] = _as_typed(option, value)
+        ctx.default_map = settings
+        return super().parse_args(ctx, args)
 
     def format_options(
         self, ctx: click.Context, formatter: click.HelpFormatter
@@ -108,35 +101,19 @@ class Command(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Carry the command out, saying first where its settings come from."""
-        origins = {name: ctx.get_parameter_source(name) for name in ctx.params}
-        in_file = [n for n, o in origins.items() if o is ParameterSource.DEFAULT_MAP]
+        in_file = []
+        for option in self._options:
+            name = str(option.name)
+            value, origin = ctx.params.get(name), ctx.get_parameter_source(name)
+            if origin is ParameterSource.DEFAULT_MAP:
+                in_file.append(name)
+            is_set = value not in _UNSET or type(value) in (int, float)
+            if origin and is_set and log.isEnabledFor(logging.INFO):
+                log.info("%s = %s (%s)", name, _shown(value), _ORIGINS[origin])
         if in_file and not log.isEnabledFor(logging.INFO):
             # A file that lies around must never act unseen; -v tells more anyway.
-            click.echo(f"karat: from {SETTINGS}: {', '.join(in_file)}", err=True)
-        for option in self.get_params(ctx):
-            name = option.name or ""
-            origin, value = origins.get(name), ctx.params.get(name)
-            is_set = value not in _UNSET or type(value) in (int, float)
-            if isinstance(option, click.Option) and is_set and origin:
-                log.info("%s = %s (%s)", name, _shown(value), ORIGINS[origin])
+            remark(f"from {SETTINGS}: {', '.join(in_file)}")
         return super().invoke(ctx)
-
-    def _settings(self) -> dict[str, Any]:
-        """What the file says about the model that is asked, if one may be asked."""
-        options = {
-            name: option
-            for option in self.params
-            if isinstance(option, click.Option)
-            and getattr(option, "heading", "").lower() == JUDGING
-            for name in _names(option)
-        }
-        settings = {}
-        for name, value in (_read_file() if options else {}).items():
-            if (option := options.get(str(name).replace("-", "_"))) is None:
-                unknown = UnknownNameError(f"setting of {JUDGING}", str(name), options)
-                raise FormatError(str(unknown), path=SETTINGS)
-            settings[str(option.name)] = _as_click_takes_it(option, value)
-        return settings
 
 
 def _names(option: click.Option) -> list[str]:
@@ -145,14 +122,19 @@ def _names(option: click.Option) -> list[str]:
     return list(dict.fromkeys([str(option.name), *long]))
 
 
-def say(line: str, *, err: bool = False, alarm: bool = False) -> None:
-    """Print a line; ids and file names in it cannot play tricks on the terminal.
+def by_flag(name: str) -> bool:
+    """Whether a setting was typed for this call; others stand for all commands."""
+    origin = click.get_current_context().get_parameter_source(name)
+    return origin is ParameterSource.COMMANDLINE
 
-    Args:
-        line: what to say.
-        err: on stderr.
-        alarm: in red, on a terminal where colours are welcome.
-    """
+
+def remark(text: str, *, alarm: bool = False) -> None:
+    """Say something beside the results, on stderr."""
+    say(f"karat: {text}", err=True, alarm=alarm)
+
+
+def say(line: str, *, err: bool = False, alarm: bool = False) -> None:
+    """Print a line, an alarm in red; nothing in it plays tricks on the terminal."""
     text = harmless(line)
     if alarm and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb":
         text = click.style(text, fg="red", bold=True)
@@ -172,19 +154,19 @@ def harmless(line: str) -> str:
     return "".join(mark if mark.isprintable() else "?" for mark in line)
 
 
-def speak(level: int) -> None:
-    """Print what karat logs at this level and above, on stderr."""
-    log.setLevel(level)
-    if not any(isinstance(handler, _Stderr) for handler in log.handlers):
-        handler = _Stderr()
-        handler.setFormatter(logging.Formatter("karat: %(message)s"))
-        log.addHandler(handler)
-
-
 class _Stderr(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         # Looked up anew each time: tests and notebooks replace it.
-        say(self.format(record), err=True)
+        remark(self.format(record))
+
+
+_STDERR = _Stderr()
+
+
+def speak(level: int) -> None:
+    """Print what karat logs at this level and above, on stderr."""
+    log.setLevel(level)
+    log.addHandler(_STDERR)
 
 
 def _read_file() -> Mapping[str, Any]:
@@ -195,8 +177,8 @@ def _read_file() -> Mapping[str, Any]:
     import yaml  # noqa: PLC0415
 
     try:
-        with open(SETTINGS, encoding="utf-8") as file:  # noqa: PTH123
-            sections = yaml.safe_load(file) or {}
+        with open(SETTINGS, encoding="utf-8") as stream:  # noqa: PTH123
+            sections = yaml.safe_load(stream) or {}
     except (yaml.YAMLError, *_UNREADABLE) as error:
         problem = " ".join(str(error).split())
         raise FormatError(f"not readable as YAML: {problem}", path=SETTINGS) from None
@@ -211,18 +193,23 @@ def _read_file() -> Mapping[str, Any]:
     return judging
 
 
-def _as_click_takes_it(option: click.Option, value: Any) -> Any:
-    """A list for an option that may be repeated, `a=b` for the pairs of a mapping."""
+def _as_typed(option: click.Option, value: Any) -> str | list[str]:
+    """A value of the file as it would be typed: `a=b` for the pairs of a mapping."""
     if option.multiple and isinstance(value, Mapping):
-        value = [f"{_scalar(option, k)}={_written(v)}" for k, v in value.items()]
+        value = [f"{name}={_as_text(entry)}" for name, entry in value.items()]
     entries = value if option.multiple and isinstance(value, list) else [value]
-    # A text is checked like one of the command line, whatever type YAML gave it.
-    written = [_written(_scalar(option, entry)) for entry in entries]
-    return written if option.multiple else written[0]
+    for entry in entries:
+        if not isinstance(entry, str | int | float | bool):
+            raise FormatError(
+                f"{option.name} must be a text, a number or yes/no, "
+                f"got {type(entry).__name__}",
+                path=SETTINGS,
+            )
+    texts = [*map(_as_text, entries)]
+    return texts if option.multiple else texts[0]
 
 
-def _written(value: Any) -> str:
-    """A value as it stands after `=` on the command line."""
+def _as_text(value: Any) -> str:
     if isinstance(value, str):
         return value
     import json  # noqa: PLC0415  many a command needs none
@@ -231,15 +218,6 @@ def _written(value: Any) -> str:
         return json.dumps(value, default=str)
     except (ValueError, TypeError, RecursionError) as error:
         raise FormatError(f"cannot be read: {error}", path=SETTINGS) from None
-
-
-def _scalar(option: click.Option, value: Any) -> Any:
-    if isinstance(value, str | int | float | bool):
-        return value
-    raise FormatError(
-        f"{option.name} must be a text, a number or yes/no, got {type(value).__name__}",
-        path=SETTINGS,
-    )
 
 
 def _shown(value: Any) -> str:

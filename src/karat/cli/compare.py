@@ -1,34 +1,16 @@
 """`karat compare`: whether a run is better than another, and in what way."""
 
 from collections.abc import Sequence
+from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any
 
 import click
-from click.core import ParameterSource
 
-from karat.cli.command import Command, option
-from karat.cli.options import (
-    SCORING,
-    existing,
-    gate_options,
-    gold_option,
-    json_option,
-    metric_option,
-    scoring_of,
-    scoring_options,
-)
-from karat.cli.outputs import (
-    PAGE,
-    SHOWN_DEPTH,
-    conclude,
-    deliver,
-    gate_results,
-    outputs_of,
-    read_gates,
-    with_command,
-)
+from karat.cli import options, outputs
+from karat.cli.command import Command, by_flag, flag
+from karat.cli.options import Gating, Scoring, existing
 from karat.comparison.compare import CORRECTIONS, TESTS, compare
+from karat.comparison.differences import Test
 from karat.comparison.pairing import average
 from karat.errors import UsageError
 from karat.leaderboards import evaluations_of
@@ -37,43 +19,73 @@ from karat.results.evaluation import Evaluation
 from karat.results.leaderboard import Leaderboard
 
 _FORMATS = ("html", "json", "md", "tex", "txt", "csv")
+_SCORING = [one.name for one in fields(Scoring) if one.name not in {"gold", "mapping"}]
 
 
 @click.command("compare", cls=Command)
 @click.argument("runs", nargs=-1, required=True, metavar="BASELINE CANDIDATE...")
-@gold_option
-@metric_option
-@option(
-    "--margin METRIC=VALUE*",
-    "The largest difference that does not matter; repeatable.",
+@options.metrics
+@click.option(
+    "--margin",
+    metavar="METRIC=VALUE",
+    multiple=True,
+    help="The largest difference that does not matter; repeatable.",
 )
-@option("--all-pairs", "Compare every run with every other.")
-@option("--slice", "Compare on the queries of each tag, too.", type=["tag"])
-@option("--by-tag", hidden=True)
-@option("--cluster FIELD", "Queries of one value are one unit.")
-@option("--test", "The test that p is of.", type=list(TESTS), default=TESTS[0])
-@option(
+@flag("--all-pairs", help="Compare every run with every other.")
+@options.slice
+@flag("--by-tag", hidden=True)
+@click.option("--cluster", metavar="FIELD", help="Queries of one value are one unit.")
+@click.option(
+    "--test", type=click.Choice(TESTS), default=TESTS[0], help="The test that p is of."
+)
+@click.option(
     "--correction",
-    "Of p for several comparisons; default: maxt, holm for all pairs.",
-    type=list(CORRECTIONS),
+    type=click.Choice(CORRECTIONS),
+    help="Of p for several comparisons; default: maxt, holm for all pairs.",
 )
-@option(
-    "--plan FLOAT",
-    "How many such queries would show this difference.  [default: 0.02]",
+@click.option(
+    "--plan",
+    type=float,
     is_flag=False,
     flag_value=0.02,
+    help="How many such queries would show this difference.  [default: 0.02]",
 )
-@option("--replicates PREFIX*", "Runs whose names begin so are one system; repeatable.")
-@scoring_options
-@gate_options
-@option(
-    "-o --output FILE*",
-    f"Write the comparison, by extension: {', '.join(_FORMATS)}; repeatable.",
+@click.option(
+    "--replicates",
+    metavar="PREFIX",
+    multiple=True,
+    help="Runs whose names begin so are one system; repeatable.",
 )
-@json_option
-@option("--no-text", "Keep texts out of what is written.")
-@option("--force", "Compare what was not scored alike.")
-def command(**options: Any) -> None:
+@options.scoring
+@options.corpus
+@options.gating
+@options.outputs(
+    help=f"Write the comparison, by extension: {', '.join(_FORMATS)}; repeatable."
+)
+@options.json
+@options.no_text
+@flag("--force", help="Compare what was not scored alike.")
+def command(
+    *,
+    runs: Sequence[str],
+    metrics: Sequence[str],
+    margin: Sequence[str],
+    all_pairs: bool,
+    slice: str | None,
+    by_tag: bool,
+    cluster: str | None,
+    test: Test,
+    correction: str | None,
+    plan: float | None,
+    replicates: Sequence[str],
+    scoring: Scoring,
+    corpus: str | None,
+    gating: Gating,
+    output: Sequence[str],
+    json: bool,
+    no_text: bool,
+    force: bool,
+) -> None:
     """Compare each CANDIDATE with BASELINE on the queries that both have.
 
     Each is a run of any format (with --gold), a file of samples that carry their gold,
@@ -83,56 +95,55 @@ def command(**options: Any) -> None:
     karat compare main.json branch.json
     karat compare bm25.run dense.run --gold gold.qrels -m ndcg@10 --margin ndcg@10=0.01
     karat compare main.json branch.json --max-drop ndcg@10=0.02
-    """  # noqa: D301
-    paths = existing(options["runs"])
-    inputs = [*paths, options["gold"]]
-    outputs = outputs_of(options["output"], inputs, _FORMATS, gates=True)
-    gates = read_gates(options)
-    metrics = [str(metric) for metric in split_metrics(options["metrics"])]
-    scoring = scoring_of(options, force=options["force"] or None)
-    if asked := [*metrics, *(gate.metric for gate in gates)]:
-        scoring["metrics"] = asked
-    if any(path.suffix == PAGE for path in outputs):
-        scoring |= {"keep": SHOWN_DEPTH, "judged": True}
+    """
+    paths = existing(runs)
+    gates = outputs.read_gates(gating)
+    inputs = [*paths, scoring.gold]
+    target = outputs.Outputs.plan(output, inputs, _FORMATS, gates, json=json)
+    wanted = [str(metric) for metric in split_metrics(metrics)]
+    how = asdict(scoring) | {"corpus": corpus, "force": force or None}
+    if scored := [*wanted, *(gate.metric for gate in gates)]:
+        how["metrics"] = scored
+    if target.pages:
+        how |= {"keep": outputs.SHOWN_DEPTH, "judged": True}
     names = [Path(path).name for path in paths]
     if len({*names}) < len(names):
         # Files of one name in several folders are told apart by their paths.
         names = paths
-    # What settings say for all commands need not count here.
-    origin = click.get_current_context().get_parameter_source
-    told = [n for n in SCORING if origin(n) is ParameterSource.COMMANDLINE]
     named = [*zip(names, paths, strict=True)]
-    scored = evaluations_of(named, options["gold"], scoring, told)
-    evaluations = _systems(scored, options["replicates"])
+    flags = [*filter(by_flag, (*_SCORING, "corpus"))]
+    evaluations = evaluations_of(named, how.pop("gold"), how, flags)
+    evaluations = _systems(evaluations, replicates)
     comparison = compare(
         *evaluations,
-        metrics=metrics or None,
-        margin=_margins(options["margin"]),
-        all_pairs=options["all_pairs"],
-        by_tag=options["by_tag"] or options["slice"] is not None,
-        cluster=options["cluster"],
-        test=options["test"],
-        correction=options["correction"],
-        force=options["force"],
+        metrics=wanted or None,
+        margin=_margins(margin),
+        all_pairs=all_pairs,
+        by_tag=by_tag or slice is not None,
+        cluster=cluster,
+        test=test,
+        correction=correction,
+        force=force,
     )
-    planned = [] if options["plan"] is None else [comparison.plan(options["plan"])]
+    tables = [] if plan is None else [comparison.plan(plan)]
     shown = evaluations
-    if options["no_text"]:
+    if no_text:
         comparison = comparison.without_texts()
         shown = [one.without_texts() for one in evaluations]
 
     def text(form: str) -> str:
-        if f".{form}" != PAGE:
+        if f".{form}" != outputs.PAGE:
             return comparison.write(form)
-        board = with_command(Leaderboard({one.run: one for one in shown}))
+        board = outputs.with_command(Leaderboard({one.run: one for one in shown}))
         return comparison.to_html(*board.values())
 
     first, *candidates = evaluations
-    results = gate_results(gates, candidates, options, first)
-    headline = comparison.headline
-    tables = [*planned, *comparison.tables()]
-    deliver(text, tables, options, outputs, results, headline)
-    conclude(candidates, results, options)
+    results = outputs.gate_results(
+        gates, candidates, gating, first, force=force, cluster=cluster
+    )
+    tables += comparison.tables()
+    target.deliver(text, tables, results, comparison.headline)
+    target.conclude(candidates, results, strict=gating.strict)
 
 
 def _margins(pairs: Sequence[str]) -> dict[str, float]:

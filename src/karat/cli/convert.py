@@ -1,26 +1,37 @@
 """`karat convert`: a run, gold or samples of any format in any other."""
 
-from typing import Any
+from collections.abc import Mapping
 
 import click
 
-from karat.cli.command import Command, option
-from karat.cli.options import format_name, mapping_option, write_dataset
+from karat.cli import options
+from karat.cli.command import Command
+from karat.cli.options import format_name, write_dataset
 from karat.reading.readers import read
+from karat.reading.source import Role
 
 
 @click.command("convert", cls=Command)
 @click.argument("source")
 @click.argument("target")
-@option("--from FORMAT", "Format of SOURCE, if not by content.")
-@option("--to FORMAT", "Format of TARGET, if not by extension.")
-@option(
-    "--role",
-    "Which part of SOURCE to write, or what it is if its content does not tell.",
-    type=["run", "gold", "samples"],
+@click.option(
+    "--from", "format", metavar="FORMAT", help="Format of SOURCE, if not by content."
 )
-@mapping_option
-def command(**options: Any) -> None:
+@click.option("--to", metavar="FORMAT", help="Format of TARGET, if not by extension.")
+@click.option(
+    "--role",
+    type=click.Choice(["run", "gold", "samples"]),
+    help="Which part of SOURCE to write, or what it is if its content does not tell.",
+)
+@options.mapping
+def command(
+    source: str,
+    target: str,
+    format: str | None,
+    to: str | None,
+    role: Role | None,
+    mapping: Mapping[str, str],
+) -> None:
     """Write SOURCE as TARGET in another format; - is standard input or output.
 
     What TARGET has no room for is an error if it would change a score, else a remark.
@@ -28,8 +39,7 @@ def command(**options: Any) -> None:
     \b
     karat convert samples.jsonl gold.qrels --role gold
     karat convert run.trec - --to jsonl | head -1
-    """  # noqa: D301
-    source, target, role = options["source"], options["target"], options["role"]
-    to = format_name(target, options["to"])
-    loaded = read(source, role, mapping=options["map"], format=options["from"])
+    """
+    to = format_name(target, to)
+    loaded = read(source, role, mapping=mapping, format=format)
     write_dataset(loaded, target, to, role, [source])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from karat.cli.command import Command, option
+from karat.cli.command import Command
 from karat.errors import FormatError, ParameterError
 from karat.leaderboards import leaderboard
 from karat.reports.terminal import show, width_of
@@ -28,7 +28,7 @@ What to type next:
 
 
 @click.command("demo", cls=Command)
-@option("--copy FOLDER", "Copy the example files, and no more.")
+@click.option("--copy", metavar="FOLDER", help="Copy the example files, and no more.")
 def command(copy: str | None) -> None:
     """Score two retrievers of a small help centre: 40 questions, 62 articles.
 

@@ -1,48 +1,40 @@
 """`karat diagnose`: why gold was missed, and what would find it."""
 
-from dataclasses import replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 
 import click
 
-from karat.cli.command import Command, option
-from karat.cli.options import (
-    existing,
-    gold_option,
-    json_option,
-    mapping_option,
-    policy_options,
-    queries_option,
-    scoring_of,
-)
-from karat.cli.outputs import (
-    PAGE,
-    deliver,
-    outputs_of,
-    with_command,
-)
-from karat.data.queries import DEFAULT_K
+from karat.cli import options
+from karat.cli.command import Command, file_option
+from karat.cli.options import Scoring, existing
+from karat.cli.outputs import PAGE, Outputs, with_command
 from karat.diagnosis.diagnose import diagnose
 from karat.results.leaderboard import Leaderboard
+
+_FORMATS = ("html", "json", "md", "txt")
 
 
 @click.command("diagnose", cls=Command)
 @click.argument("run")
-@gold_option
-@option("-k INTEGER", "The cutoff.", default=DEFAULT_K, show_default=True)
-@option("--corpus FILE", "Texts of all documents, by id.")
-@option("--candidates FILE", "What the reranker was given.")
-@queries_option
-@option("--match MATCHER", default="auto", show_default=True)
-@policy_options
-@mapping_option
-@option(
-    "-o --output FILE*",
-    "Write the diagnosis, by extension: html, json, md, txt; repeatable.",
+@options.scoring
+@file_option("--corpus", help="Texts of all documents, by id.")
+@file_option("--candidates", help="What the reranker was given.")
+@options.outputs(
+    help=f"Write the diagnosis, by extension: {', '.join(_FORMATS)}; repeatable."
 )
-@json_option
-@option("--no-text", "Keep texts out of what is written.")
-def command(**options: Any) -> None:
+@options.json
+@options.no_text
+def command(
+    *,
+    run: str,
+    scoring: Scoring,
+    corpus: str | None,
+    candidates: str | None,
+    output: Sequence[str],
+    json: bool,
+    no_text: bool,
+) -> None:
     """Say why relevant gold is not in the top k of RUN, and what would find it.
 
     RUN is a run of any format (with --gold), a file of samples that carry their gold,
@@ -52,13 +44,15 @@ def command(**options: Any) -> None:
     karat diagnose samples.jsonl -k 5
     karat diagnose dense.run --gold gold.qrels --corpus corpus.jsonl
     karat diagnose reranked.run --gold gold.qrels --candidates first.run
-    """  # noqa: D301
-    (path,) = existing([options["run"]])
-    inputs = [path, *(options[n] for n in ("gold", "corpus", "candidates", "queries"))]
-    outputs = outputs_of(options["output"], inputs, ("html", "json", "md", "txt"))
-    gold, candidates = options["gold"], options["candidates"]
-    result = diagnose(path, gold=gold, candidates=candidates, **scoring_of(options))
-    if options["no_text"]:
+    """
+    (path,) = existing([run])
+    inputs = [path, scoring.gold, corpus, candidates, scoring.queries]
+    outputs = Outputs.plan(output, inputs, _FORMATS, json=json)
+    how = asdict(scoring) | {"corpus": corpus, "candidates": candidates}
+    result = diagnose(
+        path, **{n: value for n, value in how.items() if value is not None}
+    )
+    if no_text:
         result = result.without_texts()
     if (one := result.evaluation) is not None:
         signed = with_command(Leaderboard({one.run: one}))[one.run]
@@ -67,4 +61,4 @@ def command(**options: Any) -> None:
     def text(form: str) -> str:
         return result.to_html() if f".{form}" == PAGE else result.write(form)
 
-    deliver(text, result.tables(), options, outputs)
+    outputs.deliver(text, result.tables())

@@ -3,14 +3,14 @@
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import click
 
-from karat.cli.command import Command, option, say
+from karat.cli.command import Command, file_option, remark, say
 from karat.cli.validate import contents
 from karat.data.gold import Gold
 from karat.data.queries import Dataset
@@ -31,7 +31,7 @@ _PLAIN = re.compile(r"[A-Za-z_./][\w./:-]*")
 
 
 @click.command("init", cls=Command)
-@option("-o --output FILE", "To write.", default=FILE, show_default=True)
+@file_option("-o", "--output", default=FILE, show_default=True, help="To write.")
 def command(output: str) -> None:
     """Write a suite for the files of this folder, to be run by karat suite.
 
@@ -54,17 +54,13 @@ def command(output: str) -> None:
     for line in seen:
         say(line)
     where = "" if output == FILE else f" -f {output}"
-    say(f"karat: wrote {output}; next: karat suite{where}", err=True)
+    remark(f"wrote {output}; next: karat suite{where}")
 
 
 def _look(seen: list[str]) -> tuple[dict[str, str], list[str], bool]:
-    """What the files of the folder are.
+    """The files of gold and texts by role, the runs, and whether queries have tags.
 
-    Args:
-        seen: gets a line about each of them.
-
-    Returns:
-        The files of gold and texts by role, the runs, and whether queries have tags.
+    What is seen gets a line about each file.
     """
     held: dict[str, Dataset] = {}
     others = []
@@ -77,11 +73,10 @@ def _look(seen: list[str]) -> tuple[dict[str, str], list[str], bool]:
         seen.append(f"{path}: {', '.join(contents(loaded))}")
     golds = [p for p, h in held.items() if h.gold is not None and h.run is None]
     runs = [p for p, h in held.items() if h.run is not None and h.gold is None]
-    gold = max(
-        golds, key=lambda p: _common(held[p], [held[r] for r in runs]), default=""
-    )
-    own = [p for p in runs if gold and _common(held[gold], [held[p]])]
     samples = [p for p, h in held.items() if h.run is not None and h.gold is not None]
+    common = {p: sum(_common(held[p], held[run]) for run in runs) for p in golds}
+    gold = max(golds, key=common.__getitem__, default="")
+    own = [p for p in runs if gold and _common(held[gold], held[p])]
     if own or (gold and not runs and not samples):
         texts = _texts(held[gold], others)
         seen += [f"{path}: {role}" for role, path in texts.items()]
@@ -116,9 +111,11 @@ def _candidates(seen: list[str]) -> Iterator[str]:
                 seen.append(f"{path}: not looked at, over {_MOST_BYTES >> 20} MiB")
 
 
-def _common(gold: Dataset, runs: Iterable[Dataset]) -> int:
-    wanted = {*gold.gold.queries} if gold.gold else set()
-    return sum(len(wanted & {*run.run.queries()}) for run in runs if run.run)
+def _common(truth: Dataset, held: Dataset) -> int:
+    """How many queries gold and a run have in common."""
+    if truth.gold is None or held.run is None:
+        return 0
+    return len({*truth.gold.queries} & {*held.run.queries()})
 
 
 def _texts(held: Dataset, others: Sequence[str]) -> dict[str, str]:

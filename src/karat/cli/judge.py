@@ -4,29 +4,17 @@ import io
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import click
 
-from karat.cli.command import Command, option, say
-from karat.cli.judge_session import open_session, read_votes
-from karat.cli.options import (
-    existing,
-    json_option,
-    judge_options,
-    mapping_option,
-    writable,
-    write_dataset,
-)
-from karat.cli.outputs import (
-    INCOMPLETE,
-    PAGE,
-    deliver,
-    rehearse,
-    with_command,
-)
+from karat.cli import options
+from karat.cli.command import Command, file_option, flag, remark
+from karat.cli.judge_session import open_session
+from karat.cli.options import Judging, collect, existing, writable, write_dataset
+from karat.cli.outputs import INCOMPLETE, PAGE, Outputs, rehearse, with_command
 from karat.data.gold import Gold, Item
 from karat.data.queries import Dataset, Query
 from karat.data.runs import Labels, Run
@@ -62,40 +50,53 @@ from karat.trust import (
     retest_changes,
 )
 
-_DEPTH = 10
 _METRIC = "ndcg@10"
-_FILES = ("gold", "queries", "corpus")
+
+
+@dataclass(frozen=True)
+class Options:
+    """What is labelled, what it is compared with, and where it goes."""
+
+    runs: Sequence[str]
+    k: int
+    queries: str | None
+    output: Sequence[str]
+    gold: str | None
+    claims: bool
+    agreement: Sequence[str]
+    metric: str
+    retest: bool
+    json: bool
+    mapping: Mapping[str, str]
+    judging: Judging
 
 
 @click.command("judge", cls=Command)
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
-@option(
-    "-k INTEGER", f"How deep each run is pooled; default: {_DEPTH}.", default=_DEPTH
+@click.option("-k", default=10, help="How deep each run is pooled; default: 10.")
+@file_option("--queries", help="Texts of queries.")
+@options.outputs(help="Where the gold is written, or a page (.html); may be repeated.")
+@options.gold(
+    help="Labels that stay as they are: only documents without one are judged."
 )
-@option("--queries FILE", "Texts of queries.")
-@option(
-    "-o --output FILE*",
-    "Where the gold is written, or a page (.html); may be repeated.",
+@flag("--claims", help="Split reference answers into claims.")
+@click.option(
+    "--agreement",
+    metavar="GOLD",
+    multiple=True,
+    help="Compare with labels by people; once for each of several people.",
 )
-@option(
-    "-g --gold --qrels FILE",
-    "Labels that stay as they are: only documents without one are judged.",
-)
-@option("--claims", "Split reference answers into claims.")
-@option(
-    "--agreement GOLD*",
-    "Compare with labels by people; once for each of several people.",
-)
-@option(
-    "--metric TEXT",
-    f"Orders the runs, for --agreement with several; default: {_METRIC}.",
+@click.option(
+    "--metric",
     default=_METRIC,
+    help=f"Orders the runs, for --agreement with several; default: {_METRIC}.",
 )
-@option("--retest", "Ask all again in other words, and count what changes.")
-@json_option
-@mapping_option
-@judge_options
-def command(**options: Any) -> None:
+@flag("--retest", help="Ask all again in other words, and count what changes.")
+@options.json
+@options.mapping
+@options.judging
+@collect("options", Options)
+def command(options: Options) -> None:
     """Grade the top k of RUN... from 0 to 3 with a model, and write that as gold.
 
     Every metric works on such gold. Grade 1 does not help to answer, so score with
@@ -117,54 +118,54 @@ def command(**options: Any) -> None:
         --model NAME --gold people.qrels -o completed.qrels
     karat judge samples.jsonl --claims --model NAME -o samples_with_claims.jsonl
     karat judge samples.jsonl --claims --model NAME --agreement people.jsonl
-    """  # noqa: D301
-    paths = existing(options["runs"])
+    """
+    paths = existing(options.runs)
     outputs = _targets(options, paths)
     targets = [path for path in outputs if path.suffix != PAGE]
     pages = [path for path in outputs if path.suffix == PAGE]
-    session = open_session(options)
-    role: Role | None = "samples" if options["claims"] else None
-    mapping = mapping_of("run", options["map"])
+    session = open_session(options.judging)
+    role: Role | None = "samples" if options.claims else None
+    mapping = mapping_of("run", options.mapping)
     loaded = {path: read(path, role, mapping=mapping) for path in paths}
-    if options["claims"]:
+    if options.claims:
         failed = [_split_claims([*loaded.values()], session, targets, options)]
     else:
         failed = _grade(loaded, session, targets, pages, options)
     if isinstance(session, DryRun):
-        rehearse(session.total, options)
+        rehearse(session.total, as_json=options.json)
         return
     for failures, when in zip(failed, ("", " when asked again"), strict=False):
-        if len(failures) > (options["max_failures"] or 0):
+        if len(failures) > (options.judging.max_failures or 0):
             where, reason = next(iter(failures.items()))
-            say(
-                f"karat: {counted(len(failures), 'judgement')} could not be had{when}, "
-                f"first for {where}: {reason}",
-                err=True,
+            remark(
+                f"{counted(len(failures), 'judgement')} could not be had{when}, "
+                f"first for {where}: {reason}"
             )
             sys.exit(INCOMPLETE)
 
 
-def _targets(options: Mapping[str, Any], paths: Sequence[str]) -> list[Path]:
+def _targets(options: Options, paths: Sequence[str]) -> list[Path]:
     """Where gold is to be written; asking for nothing at all is an error."""
-    if options["k"] < 1:
-        raise ParameterError("-k", "k", "an integer >= 1", options["k"])
-    for name in ("retest", "gold") if options["claims"] else ():
-        if options[name]:
+    if options.k < 1:
+        raise ParameterError("-k", "k", "an integer >= 1", options.k)
+    for name in ("retest", "gold") if options.claims else ():
+        if getattr(options, name):
             raise UsageError(f"--{name} is about grades, and --claims gives none")
-    wanted = ("output", "agreement", "retest", "json", "dry_run")
-    if not any(options[name] for name in wanted):
+    shown = options.retest or options.json or options.judging.dry_run
+    if not (options.output or options.agreement or shown):
         raise UsageError("say where to write with -o FILE, such as -o gold.qrels")
-    inputs = [*paths, *options["agreement"], *(options[name] for name in _FILES)]
-    role: Role = "samples" if options["claims"] else "gold"
-    for target in options["output"]:
+    others = (options.gold, options.queries, options.judging.corpus)
+    inputs = [*paths, *options.agreement, *others]
+    role: Role = "samples" if options.claims else "gold"
+    for target in options.output:
         if Path(target).suffix != PAGE:
             _refuse_format(target, role)
-        elif options["claims"]:
+        elif options.claims:
             raise UsageError(
                 "--claims shows no page; karat evaluate SAMPLES -m context_recall "
                 f"--model NAME -o {target} shows each claim with the judge's reason"
             )
-    return [writable(target, inputs) for target in options["output"]]
+    return [writable(target, inputs) for target in options.output]
 
 
 def _refuse_format(target: str, role: Role) -> None:
@@ -189,40 +190,40 @@ def _try_writing(gold: Gold, targets: Sequence[Path]) -> None:
             raise placed(error, path=target) from None
 
 
-def _grade(
-    loaded: Mapping[str, Dataset],
-    session: JudgeSession,
-    targets: Sequence[Path],
-    pages: Sequence[Path],
-    options: Mapping[str, Any],
-) -> list[Mapping[str, str]]:
-    """Grade, write, check the judge and show the report.
-
-    Returns:
-        What could not be graded, with the reason; the same of what was asked again.
-    """
+def _runs(loaded: Mapping[str, Dataset]) -> Mapping[str, Run]:
+    """The runs by name; files of one name in several folders by their paths."""
     runs: dict[str, Run] = {}
     for path, part in loaded.items():
         if part.run is None:
             why = "holds nothing retrieved, and so nothing to grade"
             raise FormatError(why, path=path)
         runs[path] = part.run
-    if len({run.name for run in runs.values()}) == len(runs):
-        # Files of one name in several folders are told apart by their paths.
-        runs = {run.name: run for run in runs.values()}
-    corpus = None if options["corpus"] is None else read_corpus(options["corpus"])
-    pooled = pool(runs.values(), options["k"], corpus)
-    _refuse_texts_as_ids(pooled, options)
+    named = {run.name: run for run in runs.values()}
+    return named if len(named) == len(runs) else runs
+
+
+def _grade(
+    loaded: Mapping[str, Dataset],
+    session: JudgeSession,
+    targets: Sequence[Path],
+    pages: Sequence[Path],
+    options: Options,
+) -> list[Mapping[str, str]]:
+    """What could not be graded, with the reason; the same of what was asked again."""
+    runs, judging = _runs(loaded), options.judging
+    corpus = None if judging.corpus is None else read_corpus(judging.corpus)
+    pooled = pool(runs.values(), options.k, corpus)
+    _refuse_texts_as_ids(pooled if judging.no_text else {})
     people = _people(options, pooled, runs)
     existing = Gold()
-    if options["gold"] is not None:
-        existing = read(options["gold"], "gold").gold or Gold()
+    if options.gold is not None:
+        existing = read(options.gold, "gold").gold or Gold()
         _try_writing(existing, targets)
     labels = existing.documents
     together = middle(people) if people else None
     todo = unlabelled(pooled, labels, together)
-    questions = _questions_of(loaded.values(), options["queries"])
-    votes = read_votes(options)
+    questions = _questions_of(loaded.values(), options.queries)
+    votes = judging.votes or 1
     blank = Gold({query: dict.fromkeys(row, 0.0) for query, row in todo.items()})
     _try_writing(blank, targets)
     graded = grade_pool(todo, questions, session, votes=votes)
@@ -230,27 +231,32 @@ def _grade(
     # What was paid for is written, whatever becomes of the rest.
     for target in () if isinstance(session, DryRun) else targets:
         write_dataset(Dataset(gold=whole), target, role="gold")
-    judged, metric = graded.gold.documents, options["metric"]
-    again, agreement = None, None
-    if options["retest"]:
+    judged, metric = graded.gold.documents, options.metric
+    again = agreement = changes = None
+    if options.retest:
         again = retest(todo, questions, session, votes=votes)
     if isinstance(session, DryRun):
         return []
+    if again is not None:
+        changes = retest_changes(graded, again, together, labels)
     if people:
         agreement = compare_grades(runs, judged, people, existing=labels, metric=metric)
     report = JudgeReport(
         graded,
         agreement,
-        None if again is None else retest_changes(graded, again, together, labels),
+        changes,
         labelled=sum(n in labels.get(q, {}) for q in pooled for n in pooled[q]),
         existing=labels,
         written=whole if targets else None,
     )
-    facts = report.to_dict(texts=not options["no_text"])
     scored = {"gold": whole, "queries": questions or None, "corpus": corpus}
-    texts = {"json": lambda: json.dumps(facts, indent=2) + "\n"}
-    texts[PAGE[1:]] = lambda: _page(runs, report, scored, options)
-    deliver(lambda form: texts[form](), report.tables(), options, pages)
+
+    def text(form: str) -> str:
+        if f".{form}" == PAGE:
+            return _page(runs, report, scored, options)
+        return json.dumps(report.to_dict(texts=not judging.no_text), indent=2) + "\n"
+
+    Outputs(pages, json=options.json).deliver(text, report.tables())
     return [
         {f"{q} {d}": reason for (q, d), reason in part.failures.items()}
         for part in (graded, again)
@@ -262,24 +268,20 @@ def _split_claims(
     loaded: Sequence[Dataset],
     session: JudgeSession,
     targets: Sequence[Path],
-    options: Mapping[str, Any],
+    options: Options,
 ) -> Mapping[str, str]:
-    """Split the references of samples, or compare the judge of claims with people.
-
-    Returns:
-        The queries whose references could not be split, with the reason.
-    """
+    """The queries whose references could not be split, with the reason."""
     if len(loaded) > 1:
         raise UsageError("--claims takes one file of samples at a time")
     (samples,) = loaded
-    if options["corpus"] is not None and samples.run is not None:
-        samples = replace(samples, run=with_texts(samples.run, options["corpus"]))
+    if options.judging.corpus is not None and samples.run is not None:
+        samples = replace(samples, run=with_texts(samples.run, options.judging.corpus))
     agreement = _compare_claims(samples.run, session, options)
     if agreement is not None and not targets:
         # Whoever only compares has claims by people, and nothing to split.
-        if options["json"] or not isinstance(session, DryRun):
+        if options.json or not isinstance(session, DryRun):
             text = json.dumps(agreement.to_dict(), indent=2) + "\n"
-            deliver(lambda _: text, [agreement.table()], options)
+            Outputs(json=options.json).deliver(lambda _: text, [agreement.table()])
         return {}
     if samples.gold is None or not (samples.gold.references or samples.gold.claims):
         raise DataError(
@@ -296,23 +298,24 @@ def _split_claims(
     facts = {
         "schema_version": REPORT_VERSION,
         "source": session.source,
-        **split.to_dict(texts=not options["no_text"]),
+        **split.to_dict(texts=not options.judging.no_text),
         "agreement": None if agreement is None else agreement.to_dict(),
     }
     tables = [] if agreement is None else [agreement.table()]
-    if not options["json"]:
+    if not options.json:
         click.echo(split.summary(samples.queries))
-    deliver(lambda _: json.dumps(facts, indent=2) + "\n", tables, options)
+    text = json.dumps(facts, indent=2) + "\n"
+    Outputs(json=options.json).deliver(lambda _: text, tables)
     return split.failures
 
 
 def _compare_claims(
-    run: Run | None, session: JudgeSession, options: Mapping[str, Any]
+    run: Run | None, session: JudgeSession, options: Options
 ) -> Agreement | None:
     """Judge the claims that people labelled, compare, and keep the outcome."""
-    if not options["agreement"]:
+    if not options.agreement:
         return None
-    people = {path: read_claim_labels(path) for path in options["agreement"]}
+    people = {path: read_claim_labels(path) for path in options.agreement}
     queries = [] if run is None else [*run.queries()]
     for path, labelled in people.items():
         if run is None or not {*labelled} & {*queries}:
@@ -327,7 +330,7 @@ def _compare_claims(
         query: tuple(Item(f"claim-{n}", text) for n, text in enumerate(row, 1))
         for query, row in labels.items()
     }
-    judge = Claims(session, votes=read_votes(options))
+    judge = Claims(session, votes=options.judging.votes or 1)
     result = evaluate(
         run, gold=Gold(claims=claims), metrics="context_recall", judge=judge
     )
@@ -351,39 +354,35 @@ def _page(
     runs: Mapping[str, Run],
     report: JudgeReport,
     scored: Mapping[str, Any],
-    options: Mapping[str, Any],
+    options: Options,
 ) -> str:
     """What the runs score by the judge's labels, each label with its reason."""
-    metrics, keep = [options["metric"]], options["k"]
+    metrics, keep = [options.metric], options.k
     board = leaderboard(runs, metrics=metrics, keep=keep, force=True, **scored)
     board = with_command(board)
     notes = {
         query: {name: [f"the judge: {one.reason}"] for name, one in row.items()}
         for query, row in report.graded.grades.items()
     }
-    if options["no_text"]:
+    if options.judging.no_text:
         board, notes = board.without_texts(), {}
     return as_html(board, notes=notes, more={"The judge": report.tables()})
 
 
-def _people(
-    options: Mapping[str, Any], pooled: Pool, runs: Mapping[str, Run]
-) -> list[Labels]:
+def _people(options: Options, pooled: Pool, runs: Mapping[str, Run]) -> list[Labels]:
     """The labels by people to compare with, checked before a model is asked."""
     people = []
-    for path in options["agreement"]:
+    for path in options.agreement:
         people.append((read(path, "gold").gold or Gold()).documents)
         try:
-            check_people(people[-1], pooled, runs, options["metric"])
+            check_people(people[-1], pooled, runs, options.metric)
         except DataError as error:
             raise placed(error, path=path) from None
     return people
 
 
-def _refuse_texts_as_ids(pooled: Pool, options: Mapping[str, Any]) -> None:
+def _refuse_texts_as_ids(pooled: Pool) -> None:
     """Refuse documents that are named by their texts where texts must stay out."""
-    if not options["no_text"]:
-        return
     for query, row in pooled.items():
         if any(name == text for name, text in row.items()):
             raise DataError(

@@ -4,13 +4,13 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
-from karat.cli.command import say
+from karat.cli.command import remark
+from karat.cli.options import Judging
 from karat.data.tables import amount, counted
 from karat.errors import KaratError, ParameterError, UsageError
 from karat.judging.claims import Claims
@@ -30,10 +30,6 @@ class JudgingProgress:
     """Shows how far runs are, one after the other, and sums up what they took.
 
     On a terminal there is a bar; elsewhere a line each minute.
-
-    Args:
-        budget: counts the calls, the tokens and the cost.
-        journal: where replies are kept, to be named after an interrupt.
     """
 
     def __init__(self, budget: Budget, journal: Path) -> None:
@@ -64,16 +60,15 @@ class JudgingProgress:
         now = time.monotonic()
         if now - self._said >= _SECONDS_BETWEEN_LINES and not can_show_bar():
             self._said = now
-            say(f"karat: {progress}", err=True)
+            remark(str(progress))
 
     def close(self) -> None:
         """Say what was paid; after an interrupt also how to continue."""
         self._bar.close()
         if self._runs and isinstance(sys.exception(), KeyboardInterrupt):
-            say(
-                f"karat: interrupted; {self._summary()}, and all replies are kept in "
-                f"{self._journal}: run the same command again to go on",
-                err=True,
+            remark(
+                f"interrupted; {self._summary()}, and all replies are kept in "
+                f"{self._journal}: run the same command again to go on"
             )
             sys.exit(self._exit_code)
         cached = sum(run.cached for run in self._runs)
@@ -82,7 +77,7 @@ class JudgingProgress:
         replayed = cached and not isinstance(sys.exception(), KaratError)
         if done and (self._budget.calls or replayed):
             replies = f"{counted(cached, 'reply')} {'was' if cached == 1 else 'were'}"
-            say(f"karat: {self._summary()}; {replies} kept already", err=True)
+            remark(f"{self._summary()}; {replies} kept already")
 
     def _summary(self) -> str:
         parts = []
@@ -118,32 +113,34 @@ _SETTINGS = (
 _RATE = "requests_per_minute"
 
 
-def open_session(options: Mapping[str, Any]) -> JudgeSession:
+def open_session(judging: Judging) -> JudgeSession:
     """The model that the options name, with its settings."""
-    if options["model"] is None:
+    if judging.model is None:
         raise UsageError(
             "no model to ask: add --model NAME, and OPENAI_API_KEY or --base-url for "
             "a server of your own"
         )
+    # A parameter by name beats the option for it.
+    limit = {"max_tokens": judging.max_tokens} if judging.max_tokens else {}
     client = OpenAIClient(
-        options["model"],
-        base_url=options["base_url"],
-        parameters=_parameters(options),
-        headers=dict(options["headers"]),
+        judging.model,
+        base_url=judging.base_url,
+        parameters={**limit, **judging.parameters},
+        headers=dict(judging.headers),
     )
-    prices = None if options["prices"] is None else Prices.read(options["prices"])
-    if options["max_cost"] is not None and prices is None:
+    prices = None if judging.prices is None else Prices.read(judging.prices)
+    if judging.max_cost is not None and prices is None:
         raise UsageError(
             "--max-cost needs --prices IN,OUT: what a million tokens cost, as in "
             "--prices 0.15,0.6"
         )
-    budget = Budget(prices, options["max_calls"], options["max_cost"])
-    journal = Path(options["journal"]) if options["journal"] else JOURNAL
+    budget = Budget(prices, judging.max_calls, judging.max_cost)
+    journal = Path(judging.journal) if judging.journal else JOURNAL
     progress = JudgingProgress(budget, journal)
     limits = {
-        _RATE if name == "rpm" else name: options[name]
+        _RATE if name == "rpm" else name: value
         for name in _SETTINGS
-        if options[name] is not None
+        if (value := getattr(judging, name)) is not None
     }
     try:
         settings = Settings(
@@ -155,29 +152,11 @@ def open_session(options: Mapping[str, Any]) -> JudgeSession:
             f"--{flag}", error.parameter, error.must_be, error.value
         ) from None
     progress.attach(click.get_current_context())
-    session = DryRun if options["dry_run"] else JudgeSession
-    return session(client, settings, prompts=options["prompts"])
+    session = DryRun if judging.dry_run else JudgeSession
+    return session(client, settings, prompts=judging.prompts)
 
 
-def _parameters(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Sent with every prompt; a parameter by name beats the option for it."""
-    limit = options["max_tokens"]
-    if limit is None:
-        return dict(options["parameters"])
-    if limit < 1:
-        raise ParameterError("--max-tokens", "tokens", "an integer >= 1", limit)
-    return {"max_tokens": limit, **options["parameters"]}
-
-
-def read_votes(options: Mapping[str, Any]) -> int:
-    """How many votes decide."""
-    votes: int = 1 if options["votes"] is None else options["votes"]
-    if votes < 1:
-        raise ParameterError("--votes", "votes", "an integer >= 1", votes)
-    return votes
-
-
-def claims_judge(options: Mapping[str, Any]) -> Claims:
+def claims_judge(judging: Judging) -> Claims:
     """The judge of claims that the options name."""
-    session = open_session(options)
-    return Claims(session, votes=read_votes(options), texts=not options["no_text"])
+    session = open_session(judging)
+    return Claims(session, votes=judging.votes or 1, texts=not judging.no_text)

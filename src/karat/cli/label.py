@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from karat.cli.command import Command, option, say
+from karat.cli import options
+from karat.cli.command import Command, file_option, remark
 from karat.cli.options import existing, writable, write_dataset
 from karat.data.gold import Gold
 from karat.data.queries import Dataset
@@ -20,8 +21,8 @@ _SHOWN = 10
 @click.command("label", cls=Command)
 @click.argument("action", type=click.Choice(["apply"]))
 @click.argument("files", nargs=-1, required=True, metavar="LABELS...")
-@option("-g --gold --qrels FILE", "The gold so far, if there is any.")
-@option("-o --output FILE", "Where the new gold goes.", required=True)
+@options.gold(help="The gold so far, if there is any.")
+@file_option("-o", "--output", required=True, help="Where the new gold goes.")
 def command(action: str, files: tuple[str, ...], gold: str | None, output: str) -> None:
     """Merge LABELS into gold, with who gave them and when.
 
@@ -33,7 +34,7 @@ def command(action: str, files: tuple[str, ...], gold: str | None, output: str) 
     \b
     karat label apply sheet.csv -o gold.qrels
     karat label apply labels.jsonl --gold gold.qrels -o labelled.qrels
-    """  # noqa: D301
+    """
     del action
     paths = existing(files)
     target = writable(output, [*paths, gold])
@@ -42,9 +43,9 @@ def command(action: str, files: tuple[str, ...], gold: str | None, output: str) 
     for path in paths:
         done = apply_labels(path, merged)
         merged = done.gold
-        say(f"karat: {path}: {done}", err=True)
+        remark(f"{path}: {done}")
         for query, item, old, new in done.changed[:_SHOWN]:
-            say(f"karat: {query} {item}: {old:g} -> {new:g}", err=True)
+            remark(f"{query} {item}: {old:g} -> {new:g}")
     role: Any = "gold" if before.run is None else None
     write_dataset(replace(before, gold=merged), target, role=role)
 

@@ -50,9 +50,8 @@ def described(metric: type[Metric]) -> tuple[str, dict[str, str]]:
                 meanings[name] += f" {line.strip()}"
             elif ": " in line:
                 name, _, meanings[name] = line.partition(": ")
-    return (inspect.getdoc(metric) or "").partition("Attributes:\n")[
-        0
-    ].rstrip(), meanings
+    text = (inspect.getdoc(metric) or "").partition("Attributes:\n")[0]
+    return text.rstrip(), meanings
 
 
 def about(metric: type[Metric]) -> Iterator[tuple[str, str]]:

@@ -1,20 +1,25 @@
-"""How a command says what it takes: options, those that several share, and files."""
+"""The options that commands share, each declared once, and the files they name.
+
+A group of options reaches a command as one frozen value, such as `judging`.
+"""
 
 import glob
 import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from dataclasses import dataclass, fields
+from functools import partial, wraps
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import click
 
-from karat.cli.command import COUNT, option, say
+from karat.cli.command import COUNT, GroupedOption, file_option, flag, remark
 from karat.data.policies import CHOICES, PROFILES
 from karat.data.queries import Dataset
-from karat.errors import FormatError, UsageError
+from karat.errors import FormatError, ParameterError, UsageError
+from karat.matching.shipped import MATCHERS
 from karat.reading.files import decode_json
 from karat.reading.format import FORMATS
 from karat.reading.meaning.aliases import check_names
@@ -22,17 +27,22 @@ from karat.reading.meaning.ambiguity import ORDERS
 from karat.reading.source import Role
 from karat.reading.write import write
 
-F = TypeVar("F", bound=Callable[..., Any])
-STDOUT = "-"
-PINNED = (Path("karat-baseline.json"), Path(".karat/baseline.json"))
-"""Where a baseline is pinned: in the repository, else in a private folder."""
+Decorator = Callable[[Callable[..., None]], Callable[..., None]]
+STDIN = STDOUT = "-"
 
 
-def _several(*options: Callable[[F], F]) -> Callable[[F], F]:
-    def add(command: F) -> F:
-        for one in reversed(options):
-            command = one(command)
-        return command
+def collect(name: str, kind: type[Any], *options: Decorator) -> Decorator:
+    """Give a command these options as one value; without any, those it has."""
+
+    def add(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def collected(**values: Any) -> None:
+            own = {field.name: values.pop(field.name) for field in fields(kind)}
+            command(**values, **{name: kind(**own)})
+
+        for option in reversed(options):
+            option(collected)
+        return collected
 
     return add
 
@@ -100,21 +110,32 @@ def _read_mapping(
     return mapping
 
 
-gold_option = option("-g --gold --qrels FILE", "What should be found.")
-queries_option = option("--queries FILE", "Texts and tags of queries.")
-json_option = option("--json", "Print everything as JSON.")
-metric_option = option(
-    "-m --metric --metrics metrics METRIC*",
-    "A metric such as ndcg@10; repeat it, or join several with commas.",
+gold = partial(file_option, "-g", "--gold", "--qrels", help="What should be found.")
+outputs = partial(file_option, "-o", "--output", multiple=True)
+queries = file_option("--queries", help="Texts and tags of queries.")
+slice = click.option(
+    "--slice", type=click.Choice(["tag"]), help="Also by tag: the queries of each."
 )
-mapping_option = option(
-    "--map OURS=THEIRS*",
-    "Which field of the input is which of ours, as in --map query=question.",
+json = flag("--json", help="Print everything as JSON.")
+no_text = flag("--no-text", help="Keep texts out of what is written.")
+metrics = click.option(
+    *("-m", "--metric", "--metrics", "metrics"),
+    metavar="METRIC",
+    multiple=True,
+    help="A metric such as ndcg@10; repeat it, or join several with commas.",
+)
+mapping = click.option(
+    *("--map", "mapping"),
+    metavar="OURS=THEIRS",
+    multiple=True,
     callback=_read_mapping,
+    help="Which field of the input is which of ours, as in --map query=question.",
 )
-header_option = option(
-    "--header headers NAME:VALUE*",
-    "Sent too; a value $NAME is read from the environment.",
+headers = partial(
+    click.option,
+    *("--header", "headers"),
+    metavar="NAME:VALUE",
+    multiple=True,
     callback=_read_headers,
 )
 
@@ -128,141 +149,223 @@ _ABOUT = {
     "ties": "equal scores",
 }
 
-policy_options = _several(
-    option(
-        "--profile PROFILE",
-        f"Policies by name, {_PROFILES}; single switches beat it.",
+
+@dataclass(frozen=True)
+class Scoring:
+    """How runs are scored, in the words of `evaluate`; None where nothing is said."""
+
+    k: int | None
+    match: str
+    profile: str | None
+    undefined: str | None
+    missing: str | None
+    extra: str | None
+    duplicates: str | None
+    identical: str | None
+    ties: str | None
+    order: str | None
+    threshold: float | None
+    depth: int | None
+    judged_only: bool | None
+    mapping: Mapping[str, str]
+    gold: str | None
+    queries: str | None
+
+
+corpus = file_option("--corpus", help="Texts of documents, by id.")
+scoring = collect(
+    "scoring",
+    Scoring,
+    gold(help="What should have been retrieved: a file of any format."),
+    queries,
+    click.option(
+        "-k", type=int, help="The cutoff, and the letter in recall@k; default: 5."
     ),
-    option("--threshold FLOAT", "Smallest grade that counts as relevant."),
-    option("--depth N", "Read only so many documents of each ranking.", type=COUNT),
-    option(
+    click.option(
+        "--match",
+        metavar="MATCHER",
+        default="auto",
+        show_default=True,
+        help="How a document satisfies a gold item: "
+        f"auto, {', '.join(MATCHERS.shipped)}.",
+    ),
+    click.option(
+        "--profile",
+        metavar="PROFILE",
+        help=f"Policies by name, {_PROFILES}; single switches beat it.",
+    ),
+    click.option(
+        "--threshold", type=float, help="Smallest grade that counts as relevant."
+    ),
+    click.option(
+        "--depth",
+        metavar="N",
+        type=COUNT,
+        help="Read only so many documents of each ranking.",
+    ),
+    flag(
         "--judged-only",
-        "Remove documents without any label from the rankings.",
         default=None,
+        help="Remove documents without any label from the rankings.",
     ),
-    option(
+    click.option(
         "--order",
-        "Rank small scores first, such as distances, or large ones, also in lists.",
-        type=[*ORDERS],
+        type=click.Choice([*ORDERS]),
+        help="Rank small scores first, such as distances, or large ones, also in "
+        "lists.",
     ),
     *(
-        option(
+        click.option(
             f"--{name}",
-            f"What to do about {about}; default: {CHOICES[name][0]}.",
-            type=[*CHOICES[name]],
+            type=click.Choice([*CHOICES[name]]),
+            help=f"What to do about {about}; default: {CHOICES[name][0]}.",
         )
         for name, about in _ABOUT.items()
     ),
+    mapping,
 )
-"""A switch for every policy that can change a number."""
-
-scoring_options = _several(
-    option("-k INTEGER", "What the letter in recall@k means."),
-    option("--match MATCHER", default="auto", show_default=True),
-    policy_options,
-    mapping_option,
-    queries_option,
-    option("--corpus FILE", "Texts of documents, by id."),
-)
-"""All that changes scores, besides the metrics."""
-
-SCORING = (
-    *("match", "k", "profile", *_ABOUT, "order", "threshold", "depth", "judged_only"),
-    *("queries", "corpus"),
-)
-"""The options that change scores, by the names that Python has for them."""
+"""A switch for all that can change a number, besides the metrics."""
 
 
-def scoring_of(options: Mapping[str, Any], **more: Any) -> dict[str, Any]:
-    """What `evaluate` is told by the options of a command."""
-    scoring = {name: options[name] for name in SCORING if name in options}
-    return {**scoring, "mapping": options["map"], **more}
+@dataclass(frozen=True)
+class Gating:
+    """What decides whether a build fails."""
+
+    fail_under: Sequence[str]
+    fail_under_low: Sequence[str]
+    max_drop: Sequence[str]
+    strict: bool
+    allow_noise: bool
+    require_noninferior: bool
+    gate_tags: bool
 
 
-gate_options = _several(
-    option("--gate-tags", "Check --max-drop on the queries of each tag, too."),
-    option("--allow-noise", "A drop that may be chance (p > 0.05) only warns."),
-    option(
-        "--require-noninferior", "Fail --max-drop unless a larger one is ruled out."
+_limit = partial(click.option, metavar="METRIC=VALUE", multiple=True)
+
+gating = collect(
+    "gating",
+    Gating,
+    flag("--gate-tags", help="Check --max-drop on the queries of each tag, too."),
+    flag("--allow-noise", help="A drop that may be chance (p > 0.05) only warns."),
+    flag(
+        "--require-noninferior",
+        help="Fail --max-drop unless a larger one is ruled out.",
     ),
-    option("--strict", "Exit 3 when a gate is inconclusive."),
-    *(
-        option(f"{name} METRIC=VALUE*", f"{about}; repeatable.")
-        for name, about in (
-            ("--fail-under", "Exit 1 when a mean is below the value"),
-            ("--fail-under-low", "Exit 1 when the lower limit of its interval is"),
-            (
-                "--max-drop",
-                "Exit 1 when a mean is lower than the baseline's by more",
-            ),
-        )
+    flag("--strict", help="Exit 3 when a gate is inconclusive."),
+    _limit("--fail-under", help="Exit 1 when a mean is below the value; repeatable."),
+    _limit(
+        "--fail-under-low",
+        help="Exit 1 when the lower limit of its interval is; repeatable.",
+    ),
+    _limit(
+        "--max-drop",
+        help="Exit 1 when a mean is lower than the baseline's by more; repeatable.",
     ),
 )
-"""What decides whether a build fails."""
 
 
-class _OfJudging(click.Option):
-    """An option about the model that is asked, shown under its own heading."""
+@dataclass(frozen=True)
+class Judging:
+    """The model that is asked, and what it may cost; None where nothing is said."""
 
-    heading = "Judging"
+    model: str | None
+    base_url: str | None
+    votes: int | None
+    max_tokens: int | None
+    parameters: Mapping[str, Any]
+    headers: Sequence[tuple[str, str]]
+    prompts: str | None
+    concurrency: int | None
+    rpm: float | None
+    timeout: float | None
+    max_attempts: int | None
+    corpus: str | None
+    prices: str | None
+    max_calls: int | None
+    max_cost: float | None
+    max_failures: int | None
+    dry_run: bool
+    offline: bool
+    journal: str | None
+    retry_errors: bool
+    no_text: bool
+
+    def __post_init__(self) -> None:
+        for name, what in (("votes", "votes"), ("max_tokens", "tokens")):
+            if (value := getattr(self, name)) is not None and value < 1:
+                option = f"--{name.replace('_', '-')}"
+                raise ParameterError(option, what, "an integer >= 1", value)
 
 
-_judging = partial(option, cls=_OfJudging)
+_of_judging: dict[str, Any] = {"cls": GroupedOption, "heading": "Judging"}
+_judging = partial(click.option, **_of_judging)
+_number = partial(_judging, type=int)
 
-judge_options = _several(
-    _judging("--model NAME", "The model that judges."),
-    _judging("--base-url URL", "Its OpenAI-compatible server, if not by env."),
-    _judging("--votes INTEGER", "Ask so often; most win, of grades the median."),
-    _judging("--max-tokens N", "The most tokens of a reply (default: 4096).", type=int),
+judging = collect(
+    "judging",
+    Judging,
+    _judging("--model", metavar="NAME", help="The model that judges."),
     _judging(
-        "--parameter parameters NAME=VALUE*",
-        "Sent too, as in reasoning_effort=low; may be repeated.",
+        "--base-url", metavar="URL", help="Its OpenAI-compatible server, if not by env."
+    ),
+    _number("--votes", help="Ask so often; most win, of grades the median."),
+    _number(
+        "--max-tokens", metavar="N", help="The most tokens of a reply (default: 4096)."
+    ),
+    _judging(
+        *("--parameter", "parameters"),
+        metavar="NAME=VALUE",
+        multiple=True,
         callback=_read_parameters,
+        help="Sent too, as in reasoning_effort=low; may be repeated.",
     ),
+    headers(help="Sent too, as the key of a gateway; may be repeated.", **_of_judging),
     _judging(
-        "--header headers NAME:VALUE*",
-        "Sent too, as the key of a gateway; may be repeated.",
-        callback=_read_headers,
+        "--prompts",
+        metavar="FILE",
+        help="Instructions of your own by name (split, support, grade), or umbrela.",
     ),
+    _number("--concurrency", help="Calls at once (default: 8)."),
+    _judging("--rpm", metavar="N", type=float, help="Calls per minute at most."),
     _judging(
-        "--prompts FILE",
-        "Instructions of your own by name (split, support, grade), or umbrela.",
+        "--timeout",
+        metavar="SECONDS",
+        type=float,
+        help="The longest a call may take (default: 120).",
     ),
-    _judging("--concurrency INTEGER", "Calls at once (default: 8)."),
-    _judging("--rpm N", "Calls per minute at most.", type=float),
+    _number(
+        "--max-attempts",
+        metavar="N",
+        help="Calls for one question at most (default: 6).",
+    ),
+    _judging("--corpus", metavar="FILE", help="Texts of documents, for runs of ids."),
     _judging(
-        "--timeout SECONDS", "The longest a call may take (default: 120).", type=float
+        "--prices", metavar="IN,OUT", help="What a million tokens cost, as in 0.15,0.6."
     ),
+    _number("--max-calls", help="Stop before more calls; resumable."),
+    _judging("--max-cost", type=float, help="Stop before it costs more; resumable."),
+    _number(
+        "--max-failures", help="Failed judgements allowed before exit 3 (default: 0)."
+    ),
+    _judging("--dry-run", is_flag=True, help="Only say what judging would take."),
+    _judging("--offline", is_flag=True, help="Make no call: use kept replies only."),
     _judging(
-        "--max-attempts N", "Calls for one question at most (default: 6).", type=int
+        "--journal", metavar="FILE", help="Where replies are kept, if not under .karat."
     ),
-    _judging("--corpus FILE", "Texts of documents, for runs of ids."),
-    _judging("--prices IN,OUT", "What a million tokens cost, as in 0.15,0.6."),
-    _judging("--max-calls INTEGER", "Stop before more calls; resumable."),
-    _judging("--max-cost FLOAT", "Stop before it costs more; resumable."),
-    _judging(
-        "--max-failures INTEGER",
-        "Failed judgements allowed before exit 3 (default: 0).",
-    ),
-    _judging("--dry-run", "Only say what judging would take."),
-    _judging("--offline", "Make no call: use kept replies only."),
-    _judging("--journal FILE", "Where replies are kept, if not under .karat."),
-    _judging("--retry-errors", "Ask again what failed before."),
+    _judging("--retry-errors", is_flag=True, help="Ask again what failed before."),
     _judging(
         "--no-text",
-        "Keep prompts out of the journal and texts out of reports; replies are kept.",
+        is_flag=True,
+        help="Keep prompts out of the journal and texts out of reports; replies are "
+        "kept.",
     ),
 )
-"""Everything about the model that is asked, and what it may cost."""
 
 
-def existing(patterns: Sequence[str], *, expand: bool = True) -> list[str]:
-    """The paths that the patterns name; a pattern without any file is an error.
-
-    Args:
-        patterns: as the user wrote them.
-        expand: whether each file is a run of its own; addresses are never expanded.
-    """
+def existing(
+    patterns: Sequence[str], gold: str | None = None, *, expand: bool = True
+) -> list[str]:
+    """The paths that the patterns name; a pattern without any file is an error."""
     if not expand and len(patterns) > 1:
         raise UsageError(
             f"--parts takes one RUN, got {len(patterns)}: a pattern in quotes, as in "
@@ -270,7 +373,7 @@ def existing(patterns: Sequence[str], *, expand: bool = True) -> list[str]:
         )
     paths: list[str] = []
     for pattern in patterns:
-        plain = pattern == "-" or "://" in pattern or Path(pattern).exists()
+        plain = pattern == STDIN or "://" in pattern or Path(pattern).exists()
         if plain or not expand or not glob.has_magic(pattern):
             paths.append(pattern)
             continue
@@ -278,18 +381,13 @@ def existing(patterns: Sequence[str], *, expand: bool = True) -> list[str]:
         if not found:
             raise UsageError(f"no file matches {pattern!r}")
         paths += found
-    if paths.count("-") > 1:
+    if [*paths, gold].count(STDIN) > 1:
         raise UsageError("standard input can be read once only: one - at most")
     return paths
 
 
 def writable(target: str, inputs: Sequence[str | None] = ()) -> Path:
-    """The path of a file to write; the reasons why it cannot be are errors.
-
-    Args:
-        target: as the user wrote it.
-        inputs: files that must not be overwritten.
-    """
+    """The path of a file to write; an input must not be overwritten."""
     if not target:
         raise UsageError("the path of the file to write is empty")
     path = Path(target)
@@ -299,14 +397,14 @@ def writable(target: str, inputs: Sequence[str | None] = ()) -> Path:
         raise FormatError(
             f"cannot be written: there is no folder {str(path.parent)!r}", path=target
         )
-    if path.exists() and not os.access(path, os.W_OK):
-        raise FormatError("cannot be written: permission denied", path=target)
-    if not path.exists() and not os.access(path.parent, os.W_OK):
-        raise FormatError(
-            f"cannot be written: no permission in {str(path.parent)!r}", path=target
+    exists = path.exists()
+    if not os.access(path if exists else path.parent, os.W_OK):
+        why = (
+            "permission denied" if exists else f"no permission in {str(path.parent)!r}"
         )
+        raise FormatError(f"cannot be written: {why}", path=target)
     present = [name for name in inputs if name is not None and Path(name).exists()]
-    if path.exists() and any(map(path.samefile, present)):
+    if exists and any(map(path.samefile, present)):
         raise UsageError(f"{target} is an input, and would be overwritten")
     return path
 
@@ -325,19 +423,11 @@ def write_dataset(
     role: Role | None = None,
     inputs: Sequence[str | None] = (),
 ) -> None:
-    """Write to a file or standard output, and say what there was no room for.
-
-    Args:
-        dataset: what to write.
-        target: a path, or `-`.
-        to: name of the format, if the extension does not say it.
-        role: the part to write.
-        inputs: files that must not be overwritten.
-    """
+    """Write to a file or standard output, and say what there was no room for."""
     if target == STDOUT:
         notices = write(dataset, sys.stdout.buffer, to, role)
     else:
         notices = write(dataset, writable(str(target), inputs), to, role)
-        say(f"karat: wrote {target}", err=True)
+        remark(f"wrote {target}")
     for notice in notices:
-        say(f"karat: {notice.kind}: {notice.text} ({notice.count})", err=True)
+        remark(f"{notice.kind}: {notice.text} ({notice.count})")

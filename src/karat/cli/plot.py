@@ -1,19 +1,14 @@
 """`karat plot`: a picture of what runs scored, as a file."""
 
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import click
 
-from karat.cli.command import Command, option, say
-from karat.cli.options import (
-    existing,
-    gold_option,
-    metric_option,
-    scoring_of,
-    scoring_options,
-    writable,
-)
+from karat.cli import options
+from karat.cli.command import Command, file_option, remark
+from karat.cli.options import Scoring, existing, writable
 from karat.errors import UsageError
 from karat.leaderboards import evaluation_of
 from karat.metrics import split_metrics
@@ -23,32 +18,48 @@ from karat.results.leaderboard import Leaderboard
 
 @click.command("plot", cls=Command)
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
-@gold_option
-@metric_option
-@option("--kind", "What to draw.", type=[*KINDS], default="curve", show_default=True)
-@option(
-    "-o --output FILE", "Where to: .svg, or .png with the extra png.", required=True
+@options.metrics
+@click.option(
+    "--kind",
+    type=click.Choice([*KINDS]),
+    default="curve",
+    show_default=True,
+    help="What to draw.",
 )
-@scoring_options
-def command(**options: Any) -> None:
+@file_option(
+    "-o", "--output", required=True, help="Where to: .svg, or .png with the extra png."
+)
+@options.scoring
+@options.corpus
+def command(
+    runs: Sequence[str],
+    metrics: Sequence[str],
+    kind: str,
+    output: str,
+    scoring: Scoring,
+    corpus: str | None,
+) -> None:
     """Draw what each RUN scored: a run, samples with gold, or a saved evaluation.
 
     \b
     karat plot bm25.run dense.run --gold gold.qrels -m recall@10 -o curve.svg
     karat plot main.json branch.json --kind headroom -o headroom.png
-    """  # noqa: D301
-    paths = existing(options["runs"])
-    target = writable(options["output"], [*paths, options["gold"]])
+    """
+    paths = existing(runs)
+    target = writable(output, [*paths, scoring.gold])
     if target.suffix.lower() not in {".svg", ".png"}:
         raise UsageError(f"-o {target}: a chart is written as .svg or .png")
-    asked = [str(metric) for metric in split_metrics(options["metrics"])]
-    scoring = scoring_of(options, **({"metrics": asked} if asked else {}))
+    wanted = [str(metric) for metric in split_metrics(metrics)]
+    how = asdict(scoring) | {"corpus": corpus}
+    if wanted:
+        how["metrics"] = wanted
+    gold = how.pop("gold")
     results = {}
     for path in paths:
-        one = evaluation_of(Path(path).name, path, options["gold"], scoring)
+        one = evaluation_of(Path(path).name, path, gold, how)
         results[one.run if one.run not in results else path] = one
-    first = asked[0] if asked else None
-    plot(Leaderboard(results), options["kind"], first).save(target)
-    if len(asked) > 1:
-        say(f"karat: a chart shows one metric: {first}", err=True)
-    say(f"karat: wrote {target}", err=True)
+    first = wanted[0] if wanted else None
+    plot(Leaderboard(results), kind, first).save(target)
+    if len(wanted) > 1:
+        remark(f"a chart shows one metric: {first}")
+    remark(f"wrote {target}")

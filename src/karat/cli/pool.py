@@ -1,13 +1,15 @@
 """`karat pool`: which documents of several runs people should label, as a sheet."""
 
 import csv
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 import click
 
-from karat.cli.command import Command, option, say
-from karat.cli.options import existing, queries_option, writable, write_dataset
+from karat.cli import options
+from karat.cli.command import Command, remark
+from karat.cli.options import existing, writable, write_dataset
 from karat.data.gold import Gold
 from karat.data.queries import Dataset
 from karat.data.tables import counted
@@ -24,17 +26,36 @@ _UNJUDGED = -1.0
 
 @click.command("pool", cls=Command)
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
-@option("-k INTEGER", "How deep each run is read.", default=20, show_default=True)
-@option("--by", "What comes first: best rank, or rrf.", type=["rank", "rrf"])
-@option("--budget N", "How many documents in all, evenly over queries.", type=int)
-@option("-g --gold --qrels FILE", "Labels there are: those are left out.")
-@queries_option
-@option("--corpus FILE", "Texts of documents, by id.")
-@option(
-    "-o --output FILE*",
-    "A sheet to label (.csv), or the pool with grade -1 (.qrels); repeatable.",
+@click.option("-k", default=20, show_default=True, help="How deep each run is read.")
+@click.option(
+    "--by",
+    type=click.Choice(["rank", "rrf"]),
+    default="rank",
+    help="What comes first: best rank, or rrf.",
 )
-def command(**options: Any) -> None:
+@click.option(
+    "--budget",
+    metavar="N",
+    type=int,
+    help="How many documents in all, evenly over queries.",
+)
+@options.gold(help="Labels there are: those are left out.")
+@options.queries
+@options.corpus
+@options.outputs(
+    help="A sheet to label (.csv), or the pool with grade -1 (.qrels); repeatable."
+)
+def command(
+    *,
+    runs: Sequence[str],
+    k: int,
+    by: Literal["rank", "rrf"],
+    budget: int | None,
+    gold: str | None,
+    queries: str | None,
+    corpus: str | None,
+    output: Sequence[str],
+) -> None:
     """Pool the top documents of each RUN, and write a sheet that people label.
 
     No model is asked. The sheet has a row per query and document, with an empty grade,
@@ -43,31 +64,30 @@ def command(**options: Any) -> None:
     \b
     karat pool bm25.run dense.run --budget 500 --queries queries.jsonl -o sheet.csv
     karat label apply sheet.csv -o gold.qrels
-    """  # noqa: D301
-    paths = existing(options["runs"])
-    if not options["output"]:
+    """
+    paths = existing(runs)
+    if not output:
         raise UsageError("there is nothing to do: name a sheet, as in -o sheet.csv")
-    targets = [writable(one, [*paths, options["gold"]]) for one in options["output"]]
+    targets = [writable(one, [*paths, gold]) for one in output]
     for target in targets:
         _refuse_labels(target)
-    runs = [loaded.run for path in paths if (loaded := read(path, "run")).run]
-    gold = read(options["gold"], "gold").gold if options["gold"] else None
+    labels = (read(gold, "gold").gold or Gold()).documents if gold else None
     pool = choose_pool(
-        runs,
-        k=options["k"],
-        by=options["by"] or "rank",
-        budget=options["budget"],
-        labelled=gold.documents if gold else None,
+        [loaded.run for path in paths if (loaded := read(path, "run")).run],
+        k=k,
+        by=by,
+        budget=budget,
+        labelled=labels,
     )
     names = {name for row in pool.values() for name in row}
-    corpus = read_corpus(options["corpus"], ids=names) if options["corpus"] else {}
-    queries = read_queries(options["queries"]) if options["queries"] else {}
+    texts = read_corpus(corpus, ids=names) if corpus else {}
+    facts = read_queries(queries) if queries else {}
     rows = [
         {
             "query": query,
-            "question": queries[query].text if query in queries else None,
+            "question": facts[query].text if query in facts else None,
             "document": None if row[name] == name else name,
-            "text": row[name] or corpus.get(name),
+            "text": row[name] or texts.get(name),
             "grade": None,
         }
         for query, row in pool.items()
@@ -77,14 +97,14 @@ def command(**options: Any) -> None:
     for target in targets:
         if Path(target).suffix == _SHEET:
             write_file(target, rows_as_csv(rows))
-            say(f"karat: wrote {target}", err=True)
+            remark(f"wrote {target}")
         elif any(name == text for row in pool.values() for name, text in row.items()):
             raise UsageError(f"-o {target}: documents without ids go into a sheet only")
         else:
             unjudged = {q: dict.fromkeys(row, _UNJUDGED) for q, row in pool.items()}
             write_dataset(Dataset(gold=Gold(unjudged)), target, role="gold")
     size = counted(len(rows), "document")
-    say(f"karat: {size} of {counted(len(pool), 'query')} to label", err=True)
+    remark(f"{size} of {counted(len(pool), 'query')} to label")
 
 
 def _refuse_labels(target: Path) -> None:

@@ -1,21 +1,16 @@
 """`karat retrieve`: ask a retriever every query, and write down what it finds."""
 
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
-from karat.cli.command import Command, option, say
-from karat.cli.options import (
-    STDOUT,
-    format_name,
-    header_option,
-    mapping_option,
-    writable,
-    write_dataset,
-)
+from karat.cli import options
+from karat.cli.command import Command, file_option, flag, remark, say
+from karat.cli.options import STDOUT, format_name, writable, write_dataset
 from karat.cli.outputs import INCOMPLETE
 from karat.data.queries import Dataset
 from karat.data.tables import counted
@@ -32,31 +27,58 @@ _SHOWN = 3
 
 @click.command("retrieve", cls=Command)
 @click.argument("retriever", required=False, metavar="MODULE:NAME")
-@option("--queries FILE", "What to ask.", required=True)
-@option("-o --output FILE", "The run; - is stdout.", required=True)
-@option("--to FORMAT", "Its format, if not by extension.")
-@option("-k INTEGER", "Documents to ask for; default: 20.", default=20)
-@option("--http URL", "Ask a service in place of a function.")
-@option(
-    "--body JSON",
-    """What to post there, as in '{"q": "{query}", "size": "{k}"}'.""",
+@file_option("--queries", required=True, help="What to ask.")
+@file_option("-o", "--output", required=True, help="The run; - is stdout.")
+@click.option("--to", metavar="FORMAT", help="Its format, if not by extension.")
+@click.option("-k", default=20, help="Documents to ask for; default: 20.")
+@click.option("--http", metavar="URL", help="Ask a service in place of a function.")
+@click.option(
+    "--body",
+    metavar="JSON",
+    help="""What to post there, as in '{"q": "{query}", "size": "{k}"}'.""",
 )
-@header_option
-@option("--pipeline-output PATH", "As in retriever.documents.")
-@mapping_option
-@option("--name TEXT", "The run's name.")
-@option("--index-version version TEXT", "Keep answers; another one is asked anew.")
-@option(
-    "--concurrency INTEGER", "Calls at once; default: 1, and 8 for async and --http."
+@options.headers(help="Sent too; a value $NAME is read from the environment.")
+@click.option("--pipeline-output", metavar="PATH", help="As in retriever.documents.")
+@options.mapping
+@click.option("--name", help="The run's name.")
+@click.option(
+    "--index-version", "version", help="Keep answers; another one is asked anew."
 )
-@option("--timeout FLOAT", "Seconds for a call.", default=60)
-@option("--max-attempts INTEGER", "Calls for one query.", default=ATTEMPTS)
-@option("--max-failures INTEGER", "Failed queries allowed.", default=0)
-@option("--journal FILE", "Where answers are kept.", default=str(CACHE))
-@option("--cache FILE", hidden=True)
-@option("--offline", "Take every answer from the journal.")
-@option("--retry-errors", "Ask again what failed for good.")
-def command(**options: Any) -> None:
+@click.option(
+    "--concurrency",
+    type=int,
+    help="Calls at once; default: 1, and 8 for async and --http.",
+)
+@click.option("--timeout", type=float, default=60, help="Seconds for a call.")
+@click.option("--max-attempts", default=ATTEMPTS, help="Calls for one query.")
+@click.option("--max-failures", default=0, help="Failed queries allowed.")
+@file_option("--journal", default=str(CACHE), help="Where answers are kept.")
+@file_option("--cache", hidden=True)
+@flag("--offline", help="Take every answer from the journal.")
+@flag("--retry-errors", help="Ask again what failed for good.")
+def command(
+    *,
+    retriever: str | None,
+    queries: str,
+    output: str,
+    to: str | None,
+    k: int,
+    http: str | None,
+    body: str | None,
+    headers: Sequence[tuple[str, str]],
+    pipeline_output: str | None,
+    mapping: Mapping[str, str],
+    name: str | None,
+    version: str | None,
+    concurrency: int | None,
+    timeout: float,
+    max_attempts: int,
+    max_failures: int,
+    journal: str,
+    cache: str | None,
+    offline: bool,
+    retry_errors: bool,
+) -> None:
     """Ask a retriever every query; write the run with its latency and failures.
 
     MODULE:NAME is a function from query to documents, or an object of a framework, in
@@ -66,56 +88,51 @@ def command(**options: Any) -> None:
     karat retrieve my.module:search --queries queries.jsonl -k 20 -o run.jsonl
     karat retrieve --http http://127.0.0.1:9200/docs/_search --queries q.tsv
         --body '{"query": {"match": {"text": "{query}"}}}' -o run.jsonl
-    """  # noqa: D301
-    target = options["output"]
-    to = format_name(target, options["to"])
-    if target != STDOUT and to is None:
+    """
+    to = format_name(output, to)
+    if output != STDOUT and to is None:
         # Before anything is asked: what cannot be written would be lost.
-        to = name_format(str(writable(target, [options["queries"]]))).name
-    if (options["retriever"] is None) == (options["http"] is None):
+        to = name_format(str(writable(output, [queries]))).name
+    if (retriever is None) == (http is None):
         raise UsageError("name one retriever: MODULE:NAME, or --http URL")
-    retriever = options["http"]
-    if retriever is None:
-        # As Python does for a script: modules of the current folder are found.
-        if "" not in sys.path:
-            sys.path.insert(0, "")
-        retriever = load_object(options["retriever"], Path.cwd())
-    queries = read_queries(options["queries"])
+    # As Python does for a script: modules of the current folder are found.
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    facts = read_queries(queries)
     bar = RunBar()
     click.get_current_context().call_on_close(bar.close)
     run = retrieve(
-        retriever,
-        queries,
-        options["k"],
-        concurrency=options["concurrency"],
-        name=options["name"],
-        version=options["version"],
-        mapping=options["map"],
-        output=options["pipeline_output"],
-        options=_body(options["body"]),
-        headers=dict(options["headers"]),
-        timeout=options["timeout"],
-        cache=Path(options["cache"] or options["journal"]),
+        load_object(retriever, Path.cwd()) if retriever else http,
+        facts,
+        k,
+        concurrency=concurrency,
+        name=name,
+        version=version,
+        mapping=mapping,
+        output=pipeline_output,
+        options=_body(body),
+        headers=dict(headers),
+        timeout=timeout,
+        cache=Path(cache or journal),
         settings=Settings(
-            max_attempts=options["max_attempts"],
-            offline=options["offline"],
-            retry_errors=options["retry_errors"],
+            max_attempts=max_attempts,
+            offline=offline,
+            retry_errors=retry_errors,
             progress=bar,
         ),
     )
-    facts = {query: replace(fact, k=None) for query, fact in queries.items()}
-    dataset = Dataset(run=run, queries=facts)
-    write_dataset(dataset, target, to, "run", [options["queries"]])
+    without_k = {query: replace(fact, k=None) for query, fact in facts.items()}
+    dataset = Dataset(run=run, queries=without_k)
+    write_dataset(dataset, output, to, "run", [queries])
     for line in (f"latency: {run.latency}", *map(str, run.retrieval.notices)):
-        say(f"karat: {line}", err=True)
-    if options["version"] is None:
-        why = "no answer is kept for the next time; --index-version TEXT keeps them"
-        say(f"karat: {why}", err=True)
+        remark(line)
+    if version is None:
+        remark("no answer is kept for the next time; --index-version TEXT keeps them")
     if run.failures:
-        say(f"karat: {counted(len(run.failures), 'query')} failed", err=True)
+        remark(f"{counted(len(run.failures), 'query')} failed")
         for query, why in [*run.failures.items()][:_SHOWN]:
             say(f"  {query}: {why}", err=True)
-    if len(run.failures) > options["max_failures"]:
+    if len(run.failures) > max_failures:
         sys.exit(INCOMPLETE)
 
 

@@ -1,12 +1,11 @@
 """`karat suite`: run an evaluation that is written down."""
 
 import sys
-from typing import Any
 
 import click
 
-from karat.cli.command import Command, option, say
-from karat.cli.outputs import conclude, deliver
+from karat.cli.command import Command, file_option, flag, remark
+from karat.cli.outputs import Outputs
 from karat.reports.terminal import width_of
 from karat.suites.definition import FILE
 from karat.suites.run import run_suite
@@ -14,20 +13,22 @@ from karat.suites.run import run_suite
 
 @click.command("suite", cls=Command)
 @click.argument("name", required=False)
-@option(
-    "-f --file FILE",
-    "Where suites stand: a section suites, or one suite alone.",
+@file_option(
+    "-f",
+    "--file",
     default=FILE,
     show_default=True,
+    help="Where suites stand: a section suites, or one suite alone.",
 )
-@option(
-    "--results FOLDER",
-    "Where each run gets a folder.",
+@click.option(
+    "--results",
+    metavar="FOLDER",
     default="karat-results",
     show_default=True,
+    help="Where each run gets a folder.",
 )
-@option("--fresh", "Score again what has not changed.")
-def command(name: str | None, file: str, results: str, fresh: bool) -> None:  # noqa: FBT001
+@flag("--fresh", help="Score again what has not changed.")
+def command(name: str | None, file: str, results: str, *, fresh: bool) -> None:
     """Run the suite NAME of karat.yaml: score, compare, check gates, write it all down.
 
     A suite says which data, retrievers, metrics, gates and baseline make an evaluation.
@@ -38,16 +39,15 @@ def command(name: str | None, file: str, results: str, fresh: bool) -> None:  # 
     karat init                       write a suite for the files of this folder
     karat suite
     karat suite nightly -f evals/nightly.yaml
-    """  # noqa: D301
+    """
     result = run_suite(name, file, results=results, fresh=fresh)
-    options: dict[str, Any] = {"strict": False, "json": False, "output": ()}
-    options |= result.suite.settings.get("gates", {})
-    tables, gates = result.tables(width_of(sys.stdout)), result.gates
-    deliver(str, tables, options, gates=gates, headline=result.headline)
+    outputs, gates = Outputs(), result.gates
+    outputs.deliver(str, result.tables(width_of(sys.stdout)), gates, result.headline)
     if result.unchanged:
         names = ", ".join(result.unchanged)
-        say(f"karat: not scored again, since nothing changed: {names}", err=True)
+        remark(f"not scored again, since nothing changed: {names}")
     if gates and result.ungated:
-        say(f"karat: {result.ungated} is the baseline, and is not gated", err=True)
-    say(f"karat: wrote {result.folder}", err=True)
-    conclude(result.board.values(), gates, options)
+        remark(f"{result.ungated} is the baseline, and is not gated")
+    remark(f"wrote {result.folder}")
+    strict = result.suite.settings.get("gates", {}).get("strict", False)
+    outputs.conclude(result.board.values(), gates, strict=strict)

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from karat.cli.command import COUNT, option
+from karat.cli.command import COUNT, flag
 from karat.compat.trec_eval import Options, trec_eval_pages
 from karat.errors import UsageError
 from karat.reading.trec import TrecRun, read_qrels
@@ -51,54 +51,59 @@ def _version(context: click.Context, _: click.Parameter, value: object) -> None:
 
 
 @click.command("trec-eval", context_settings={"help_option_names": ["-h", "--help"]})
-@option(
+@click.option(
     "--profile",
-    "Which trec_eval: 9.0.8 or 10.0.",
-    type=[*_PROFILES],
+    type=click.Choice([*_PROFILES]),
     default="trec_eval-10",
     show_default=True,
+    help="Which trec_eval: 9.0.8 or 10.0.",
 )
-@option(
-    "-q --per-query --query_eval_wanted per_query",
-    "Lines for each topic, before those over all.",
+@flag(
+    *("-q", "--per-query", "--query_eval_wanted", "per_query"),
+    help="Lines for each topic, before those over all.",
 )
-@option(
-    "-m --measure measures MEASURE*",
-    "As in -m map, -m P.5,10, -m all_trec; may be repeated. Else: official.",
+@click.option(
+    *("-m", "--measure", "measures"),
+    metavar="MEASURE",
+    multiple=True,
+    help="As in -m map, -m P.5,10, -m all_trec; may be repeated. Else: official.",
 )
-@option(
-    "-c --complete --complete_rel_info_wanted complete",
-    "Average over all judged topics; those the run lacks count 0.",
+@flag(
+    *("-c", "--complete", "--complete_rel_info_wanted", "complete"),
+    help="Average over all judged topics; those the run lacks count 0.",
 )
-@option(
-    "-l --level --level_for_rel level",
-    "Smallest grade that is relevant.",
+@click.option(
+    *("-l", "--level", "--level_for_rel", "level"),
     type=_NATURAL,
     default=1,
     show_default=True,
+    help="Smallest grade that is relevant.",
 )
-@option(
-    "-J --judged-only --Judged_docs_only judged_only",
-    "Remove documents without judgement from the rankings.",
+@flag(
+    *("-J", "--judged-only", "--Judged_docs_only", "judged_only"),
+    help="Remove documents without judgement from the rankings.",
 )
-@option(
-    "-M --depth --Max_retrieved_per_topic depth",
-    "Read only so many documents of each topic.",
+@click.option(
+    *("-M", "--depth", "--Max_retrieved_per_topic", "depth"),
     type=COUNT,
+    help="Read only so many documents of each topic.",
 )
-@option(
-    "-N --collection --Number_docs_in_coll collection",
-    "Documents in the collection, for utility only.",
+@click.option(
+    *("-N", "--collection", "--Number_docs_in_coll", "collection"),
     type=_NATURAL,
     default=0,
+    help="Documents in the collection, for utility only.",
 )
-@option("-n --no-summary --nosummary no_summary", "No lines over all topics.")
-@option(
-    "-v --version",
-    "Which trec_eval is imitated.",
+@flag(
+    *("-n", "--no-summary", "--nosummary", "no_summary"),
+    help="No lines over all topics.",
+)
+@flag(
+    *("-v", "--version"),
     is_eager=True,
     expose_value=False,
     callback=_version,
+    help="Which trec_eval is imitated.",
 )
 @_limited
 @click.argument("qrels")
@@ -112,7 +117,7 @@ def command(
 
     \b
     karat trec-eval -q -m ndcg_cut.10 -m map qrels.txt run.txt
-    """  # noqa: D301
+    """
     if qrels == run == "-":
         raise UsageError("standard input can be read once only: one - at most")
     asked = Options(version=_PROFILES[profile], summary=not no_summary, **options)

@@ -1,23 +1,24 @@
 """`karat validate`: check files, and say what is wrong with them and where."""
 
 import sys
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import click
 
-from karat.cli.command import Command, option, say
-from karat.cli.options import existing, mapping_option
+from karat.cli import options
+from karat.cli.command import Command, remark, say
+from karat.cli.options import existing
 from karat.data.gold import KINDS, Gold
 from karat.data.policies import Policies
 from karat.data.queries import Dataset
-from karat.data.runs import Document, Notice, Run
+from karat.data.runs import Notice, Run
 from karat.data.tables import counted
-from karat.errors import DataError, UsageError
+from karat.errors import DataError
 from karat.evaluation import evaluate
 from karat.reading.check import Checked, validate
+from karat.reading.source import Role
 
 _WRONG = 2
 _COUNTS = ("num_ret", "num_rel", "num_rel_ret", "num_nonrel_judged_ret")
@@ -25,22 +26,26 @@ _COUNTS = ("num_ret", "num_rel", "num_rel_ret", "num_nonrel_judged_ret")
 
 @click.command("validate", cls=Command)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@option("-g --gold --qrels TEXT", "Check each FILE against this gold too.")
-@option(
-    "--role",
-    "What FILE is meant to be, if its content does not tell.",
-    type=["run", "gold", "samples", "queries"],
+@click.option(
+    *("-g", "--gold", "--qrels"), help="Check each FILE against this gold too."
 )
-@mapping_option
-@option("--format FORMAT", "Format of FILE, if not by content.")
-@option(
+@click.option(
+    "--role",
+    type=click.Choice(["run", "gold", "samples", "queries"]),
+    help="What FILE is meant to be, if its content does not tell.",
+)
+@options.mapping
+@click.option("--format", metavar="FORMAT", help="Format of FILE, if not by content.")
+@click.option(
     "--limit",
-    "How many problems to report for a file.",
     type=click.IntRange(1, 1000),
     default=20,
     show_default=True,
+    help="How many problems to report for a file.",
 )
-def command(**options: Any) -> None:
+def command(
+    files: Sequence[str], gold: str | None, role: Role | None, **how: Any
+) -> None:
     """Check FILE...: what each holds, or everything that is wrong with it, and where.
 
     With --gold, also whether run and gold belong together: common queries, common
@@ -49,49 +54,34 @@ def command(**options: Any) -> None:
     \b
     karat validate samples.jsonl
     karat validate run.trec --gold qrels.trec
-    """  # noqa: D301
-    gold = None
-    if options["gold"] is not None:
-        if "-" in options["files"] and options["gold"] == "-":
-            raise UsageError("standard input can be read once only: one - at most")
-        gold = _check(options["gold"], options, "gold", shared=True)
-    role = options["role"] or (options["gold"] and "run")
-    shared = (gold.loaded or True) if gold else False
-    files = existing(options["files"])
-    checks = [_check(path, options, role, shared=shared) for path in files]
-    problems = sum(len(c.problems) for c in (gold, *checks) if c is not None)
+    """
+    paths, truth = existing(files, gold), None
+    if gold is not None:
+        truth = _check(gold, "gold", has_gold=True, shared=True, **how)
+        role = role or "run"
+    how["shared"] = (truth.loaded or True) if truth else False
+    checks = [_check(path, role, has_gold=truth is not None, **how) for path in paths]
+    problems = sum(len(c.problems) for c in (truth, *checks) if c is not None)
     for checked in checks:
-        if checked.loaded is not None and (gold is None or gold.loaded is not None):
-            problems += _check_pair(checked.loaded, gold.loaded if gold else None)
+        if checked.loaded is not None and (truth is None or truth.loaded is not None):
+            problems += _check_pair(checked.loaded, truth.loaded if truth else None)
     if problems:
         sys.exit(_WRONG)
 
 
-def _check(
-    path: str, options: Mapping[str, Any], role: Any, *, shared: Dataset | bool
-) -> Checked:
+def _check(path: str, role: Role | None, *, has_gold: bool, **how: Any) -> Checked:
     """Check one file; say what it holds on stdout, what is wrong with it on stderr."""
-    checked = validate(
-        path,
-        role,
-        mapping=options["map"],
-        shared=shared,
-        format=options["format"],
-        limit=options["limit"],
-    )
+    checked = validate(path, role, **how)
     for problem in checked.problems:
-        say(f"karat: {problem}", err=True)
+        remark(str(problem))
     if checked.more:
-        found = len(checked.problems)
-        say(
-            f"karat: {path}: more problems after these {found}; --limit shows more",
-            err=True,
-        )
+        more = f"more problems after these {len(checked.problems)}"
+        remark(f"{path}: {more}; --limit shows more")
     if checked.loaded is not None:
         say(f"{path}: {', '.join(contents(checked.loaded))}")
         for line in _remarks(checked.loaded):
             say(f"  {line}")
-        if checked.loaded.gold is None and options["gold"] is None:
+        if checked.loaded.gold is None and not has_gold:
             _say((*checked.notices, *_noticed(checked.loaded.run)))
     return checked
 
@@ -141,25 +131,14 @@ def _noticed(run: Run | None) -> Iterator[Notice]:
     if run is None:
         return
     policies = Policies()
-    # What may be relevant is counted: here, all documents that are like another.
+    # What may be relevant is counted: here, all documents.
     labels = {
-        query: dict.fromkeys(_alike(documents), 1.0)
+        query: {d.id if d.id is not None else d.text or "": 1.0 for d in documents}
         for query, documents in run.rankings(policies)
     }
     for notice in run.locate(labels, judged=True, policies=policies).notices:
         text, one = (t.removeprefix("relevant ") for t in (notice.text, notice.one))
         yield replace(notice, text=text, one=one)
-
-
-def _alike(documents: Sequence[Document]) -> list[str]:
-    """Those that share their id or their score with another."""
-    ids = [(d.text or "") if d.id is None else d.id for d in documents]
-    scores = [document.score for document in documents]
-    often = Counter(ids)
-    shared = Counter(scores)
-    shared[None] = 0
-    pairs = zip(ids, scores, strict=True)
-    return [name for name, score in pairs if often[name] > 1 or shared[score] > 1]
 
 
 def _check_pair(loaded: Dataset, gold: Dataset | None) -> int:
@@ -169,7 +148,7 @@ def _check_pair(loaded: Dataset, gold: Dataset | None) -> int:
     try:
         result = evaluate(loaded, gold=gold, metrics=_COUNTS)
     except DataError as error:
-        say(f"karat: {error}", err=True)
+        remark(str(error))
         return 1
     total = {name: int(result[name].scores.sum()) for name in _COUNTS}
     judged = total["num_rel_ret"] + total["num_nonrel_judged_ret"]
