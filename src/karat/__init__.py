@@ -12,6 +12,7 @@ from importlib import import_module
 from karat.version import __version__ as __version__
 
 _HOMES = {
+    "karat.combined_labels": "CombinedScores combine_labels",
     "karat.comparison.compare": "compare",
     "karat.comparison.comparison": "Comparison",
     "karat.data.gold": "Gold",
@@ -24,6 +25,7 @@ _HOMES = {
     "karat.evaluation": "Evaluator aevaluate evaluate",
     "karat.explanation": "explain",
     "karat.fusion": "complementarity fuse rbo search_weights",
+    "karat.label_plans": "LabelPlan plan_labels",
     "karat.leaderboards": "leaderboard rank_correlation",
     "karat.reading.labels": "apply_labels",
     "karat.reading.readers": "read_corpus read_gold read_run read_samples",

@@ -1,5 +1,7 @@
 # Written by `make docs` from the module of the same name.
 # fmt: off
+from karat.combined_labels import CombinedScores as CombinedScores
+from karat.combined_labels import combine_labels as combine_labels
 from karat.comparison.compare import compare as compare
 from karat.comparison.comparison import Comparison as Comparison
 from karat.data.gold import Gold as Gold
@@ -19,6 +21,8 @@ from karat.fusion import complementarity as complementarity
 from karat.fusion import fuse as fuse
 from karat.fusion import rbo as rbo
 from karat.fusion import search_weights as search_weights
+from karat.label_plans import LabelPlan as LabelPlan
+from karat.label_plans import plan_labels as plan_labels
 from karat.leaderboards import leaderboard as leaderboard
 from karat.leaderboards import rank_correlation as rank_correlation
 from karat.reading.labels import apply_labels as apply_labels
@@ -38,4 +42,4 @@ from karat.sweeps import Sweep as Sweep
 from karat.sweeps import sweep as sweep
 from karat import scale as scale
 __version__: str
-__all__ = ["Comparison", "Corpus", "Dataset", "Diagnosis", "Evaluation", "Evaluator", "Gold", "GoldFindings", "KaratError", "Leaderboard", "Run", "SuiteResult", "Sweep", "__version__", "aevaluate", "apply_labels", "aretrieve", "compare", "complementarity", "diagnose", "doctor", "evaluate", "explain", "flat_metrics", "fuse", "leaderboard", "load", "rank_correlation", "rbo", "read_corpus", "read_gold", "read_run", "read_samples", "retrieve", "run_suite", "search_weights", "sweep"]
+__all__ = ["CombinedScores", "Comparison", "Corpus", "Dataset", "Diagnosis", "Evaluation", "Evaluator", "Gold", "GoldFindings", "KaratError", "LabelPlan", "Leaderboard", "Run", "SuiteResult", "Sweep", "__version__", "aevaluate", "apply_labels", "aretrieve", "combine_labels", "compare", "complementarity", "diagnose", "doctor", "evaluate", "explain", "flat_metrics", "fuse", "leaderboard", "load", "plan_labels", "rank_correlation", "rbo", "read_corpus", "read_gold", "read_run", "read_samples", "retrieve", "run_suite", "search_weights", "sweep"]

@@ -1,0 +1,423 @@
+"""People and a judge combined: scores by many labels of a judge and few of people."""
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from karat.data.arrays import Floats, sum_by
+from karat.data.intervals import Interval
+from karat.data.runs import Labels
+from karat.data.tables import DASH, Table, counted
+from karat.errors import MismatchError, UsageError
+from karat.evaluation import check_options, evaluate
+from karat.label_plans import (
+    LabelPlan,
+    PlannedLabel,
+    labelled_documents,
+    pool_digest,
+    rankings,
+)
+from karat.metrics import Metric
+from karat.results.evaluation import Evaluation
+from karat.results.plain_values import PlainResult
+from karat.stats.prediction_powered import (
+    FEWEST_LABELLED,
+    CombinedMean,
+    combined_mean,
+    queries_for_width,
+)
+
+_METRICS = ("ndcg@10", "recall@10")
+_SHOWN = 3
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean, and how far it may be off; None where nothing varies."""
+
+    mean: float
+    interval: Interval | None
+
+
+@dataclass(frozen=True)
+class CombinedScore:
+    """What a metric says of a run, or of the difference to the first run.
+
+    Attributes:
+        run: its name.
+        baseline: the run that it is compared with; empty where it stands alone.
+        metric: the spelling.
+        judge: by the judge's labels alone, of all queries.
+        people: by people's labels alone, of those that were drawn.
+        combined: by both.
+        weight: how much the judge counts, from 0 to 1.
+        correlation: of people's and the judge's scores of the same queries; NaN where
+            either never varies, and for pairs.
+        labels: how many labels a wanted width takes; None where none is wanted, or
+            where all of them would not do.
+    """
+
+    run: str
+    baseline: str
+    metric: str
+    judge: Estimate
+    people: Estimate
+    combined: Estimate
+    weight: float
+    correlation: float
+    labels: int | None = None
+
+
+@dataclass(frozen=True)
+class CombinedScores(PlainResult):
+    """Scores by people and a judge combined, beside those by either alone.
+
+    Attributes:
+        scores: of each run and metric, then of each difference to the first run.
+        judged: how many queries the judge labelled.
+        labelled: how many of them people labelled.
+        given: how many labels people gave.
+        pairs: whether people labelled single documents; else whole queries.
+        width: of the interval that was asked about, if any.
+    """
+
+    scores: tuple[CombinedScore, ...]
+    judged: int
+    labelled: int
+    given: int
+    pairs: bool = False
+    width: float | None = None
+    saved_as: ClassVar[str] = "combined scores"
+
+    def tables(self) -> list[Table]:
+        """One table of the runs, and one of their differences."""
+        alone = [row for row in self.scores if not row.baseline]
+        differences = [row for row in self.scores if row.baseline]
+        title = (
+            f"people and judge: {counted(self.given, 'label')} of {self.labelled} "
+            f"queries by people, {self.judged} queries by the judge"
+        )
+        tables = [self._table(alone, title, "{:.4f}")]
+        if differences:
+            title = f"differences to {differences[0].baseline}"
+            tables.append(self._table(differences, title, "{:+.4f}"))
+        return tables
+
+    def _table(self, rows: Sequence[CombinedScore], title: str, form: str) -> Table:
+        columns = ["metric", "run", "judge", "people", "combined", "95%"]
+        columns += ["width v people", "correlation"]
+        if self.width is not None:
+            columns.append(f"labels for {self.width:g}")
+        cells = [
+            [
+                row.metric,
+                row.run,
+                form.format(row.judge.mean),
+                form.format(row.people.mean),
+                form.format(row.combined.mean),
+                _limits(row.combined.interval, form),
+                _narrower(row.people.interval, row.combined.interval),
+                DASH if math.isnan(row.correlation) else f"{row.correlation:.2f}",
+                "too many" if row.labels is None else f"{row.labels:,}",
+            ][: len(columns)]
+            for row in rows
+        ]
+        return Table(columns, cells, title=title, texts=(0, 1))
+
+
+def _narrower(people: Interval | None, combined: Interval | None) -> str:
+    if people is None or combined is None:
+        return DASH
+    return f"{(combined.high - combined.low) / (people.high - people.low) - 1:+.0%}"
+
+
+def _limits(interval: Interval | None, form: str) -> str:
+    if interval is None:
+        return DASH
+    return f"{form.format(interval.low)} .. {form.format(interval.high)}"
+
+
+def combine_labels(
+    runs: Mapping[str, Any],
+    *,
+    judged: Any,
+    people: Any,
+    plan: LabelPlan | str | os.PathLike[str],
+    metrics: str | Metric | Sequence[str | Metric] = _METRICS,
+    width: float | None = None,
+    **options: Any,
+) -> CombinedScores:
+    """Score runs by a judge's labels of all queries and people's of some of them.
+
+    Args:
+        runs: what each system retrieved, by name; the others are compared with the
+            first.
+        judged: the judge's labels, as `evaluate` takes gold.
+        people: people's labels of what the plan drew.
+        plan: as `plan_labels` made it, or the file it was saved in.
+        metrics: spellings; for a plan of pairs, such as add up over documents.
+        width: tell how many labels of whole queries an interval this wide takes.
+        options: further options of `evaluate`, such as `threshold`.
+
+    Raises:
+        MismatchError: labels that the plan did not draw, a plan of another pool, gaps
+            in what people labelled, or fewer than 10 queries with labels.
+        UsageError: a metric that does not add up, with a plan of pairs.
+    """
+    check_options("combine_labels", options, refused=("keep", "judged"))
+    plan = plan if isinstance(plan, LabelPlan) else LabelPlan.load(plan)
+    if plan.pairs and width is not None:
+        raise UsageError("width is about whole queries, and the plan is of pairs")
+    judges, peoples = labelled_documents(judged), labelled_documents(people)
+    if plan.pool != pool_digest(judges):
+        raise MismatchError(
+            "the plan is of another pool: it was not drawn from these judged labels",
+            hint="use the file that karat label plan was called with",
+        )
+    labels = _drawn_labels(plan, peoples)
+    labelled = [*dict.fromkeys(label.query for label in labels)]
+    columns = []
+    for name, run in runs.items():
+        result = evaluate(run, gold=judges, metrics=metrics, name=name, **options)
+        if plan.pairs:
+            columns.append(_pair_scores(run, result, labels, judges, options))
+        else:
+            drawn = {query: peoples[query] for query in labelled}
+            others = evaluate(run, gold=drawn, metrics=metrics, **options)
+            columns.append(_query_scores(result, others))
+    names, size = [*runs], len(labels) / len(labelled)
+    rows = [
+        _row(name, "", metric, scores, width, size)
+        for name, own in zip(names, columns, strict=True)
+        for metric, scores in own.items()
+    ]
+    rows += [
+        _row(name, names[0], metric, scores.less(first), width, size)
+        for name, own in zip(names[1:], columns[1:], strict=True)
+        for (metric, scores), first in zip(
+            own.items(), columns[0].values(), strict=True
+        )
+    ]
+    sizes = len(judges), len(labelled), len(labels)
+    return CombinedScores(tuple(rows), *sizes, plan.pairs, width)
+
+
+def _drawn_labels(plan: LabelPlan, people: Labels) -> dict[PlannedLabel, float]:
+    """The plan's labels that people gave, with their grades.
+
+    Who stops early has labelled a random part, too, if in the plan's order; its
+    probabilities are smaller then.
+    """
+    drawn = {(label.query, label.document) for label in plan.labels}
+    strange = [
+        f"{query} {document}"
+        for query, row in people.items()
+        for document in row
+        if (query, document) not in drawn
+    ]
+    if strange:
+        shown = ", ".join(strange[:_SHOWN])
+        raise MismatchError(
+            f"{counted(len(strange), 'label')} by people were not drawn by the plan "
+            f"({shown}): chosen by hand, labels are no random sample",
+            hint="labels chosen by hand tell how far people and the judge agree: "
+            "karat judge --agreement; only those drawn can be combined",
+        )
+    units: dict[Any, list[PlannedLabel]] = {}
+    for label in plan.labels:
+        units.setdefault(label[:2] if plan.pairs else label.query, []).append(label)
+    done = [
+        all(one.document in people.get(one.query, {}) for one in unit)
+        for unit in units.values()
+    ]
+    count = sum(done)
+    if not all(done[:count]):
+        query, document, _ = [*units.values()][done.index(False)][0]
+        what = f"{query} {document}" if plan.pairs else f"query {query}"
+        raise MismatchError(
+            f"{what} is not labelled in full, though later ones are: what people "
+            "leave out is no random part",
+            hint="label in the order of the plan; who cannot tell gives the likelier "
+            "grade",
+        )
+    share = count / max(len(units), 1)
+    given = [label for unit in [*units.values()][:count] for label in unit]
+    queries = len({label.query for label in given})
+    if queries < FEWEST_LABELLED:
+        raise MismatchError(
+            f"people labelled {counted(queries, 'query')} of the plan; it takes "
+            f"{FEWEST_LABELLED} to correct a judge"
+        )
+    return {
+        label._replace(probability=label.probability * share): people[label.query][
+            label.document
+        ]
+        for label in given
+    }
+
+
+class _Scores(NamedTuple):
+    """What a metric says of each query.
+
+    Attributes:
+        judge: by the judge's labels, of all queries.
+        people: by people's labels alone.
+        corrected: what is averaged: people's scores, or the judge's with corrections.
+        predicted: the judge's scores of the same queries.
+        others: the judge's scores of the other queries.
+        bounds: the smallest and largest possible mean.
+    """
+
+    judge: Floats
+    people: Floats
+    corrected: Floats
+    predicted: Floats
+    others: Floats
+    bounds: tuple[float, float]
+
+    def less(self, first: "_Scores") -> "_Scores":
+        """The differences to the scores of another run."""
+        widest = self.bounds[1] - self.bounds[0]
+        return _Scores(
+            self.judge - first.judge,
+            self.people - first.people,
+            self.corrected - first.corrected,
+            self.predicted - first.predicted,
+            self.others - first.others,
+            (-widest, widest),
+        )
+
+
+def _query_scores(judged: Evaluation, people: Evaluation) -> dict[str, _Scores]:
+    """The scores of whole queries."""
+    place = {query: n for n, query in enumerate(judged.queries)}
+    drawn = np.array([place[query] for query in people.queries])
+    rest = np.delete(np.arange(len(place)), drawn)
+    return {
+        metric: _Scores(
+            column.scores,
+            people[metric].scores,
+            people[metric].scores,
+            column.scores[drawn],
+            column.scores[rest],
+            column.bounds,
+        )
+        for metric, column in judged.items()
+    }
+
+
+def _pair_scores(
+    run: Any,
+    judged: Evaluation,
+    labels: Mapping[PlannedLabel, float],
+    judges: Labels,
+    options: Mapping[str, Any],
+) -> dict[str, _Scores]:
+    """The judge's score of each query, corrected by the pairs that people labelled.
+
+    What a document adds to a score is the score with its label alone. The corrections
+    weigh as much as the pairs that each stands for (Horvitz and Thompson).
+    """
+    place = {query: n for n, query in enumerate(judged.queries)}
+    pairs = [(q, d, grade) for q, row in judges.items() for d, grade in row.items()]
+    numbers = {pair[:2]: n for n, pair in enumerate(pairs)}
+    drawn = [numbers[label[:2]] for label in labels]
+    pairs += [(*label[:2], grade) for label, grade in labels.items()]
+    added = _additions(dict(rankings(run)), pairs, [*judged], options)
+    query = np.array([place[pair[0]] for pair in pairs])
+    weights = np.array([1 / label.probability for label in labels])
+    size, columns = len(place), {}
+    for metric, column in judged.items():
+        by_judge, by_people = np.split(added[metric], [len(numbers)])
+        scores = np.nan_to_num(column.scores)
+        whole = sum_by(query[: len(numbers)], by_judge, size)
+        if not np.allclose(whole, scores, rtol=0, atol=_ROUNDING):
+            raise UsageError(
+                f"{metric} does not add up over documents: it takes whole queries "
+                "(karat label plan without --pairs)"
+            )
+        at = query[len(numbers) :]
+        people = sum_by(at, weights * by_people, size)
+        corrected = scores + people - sum_by(at, weights * by_judge[drawn], size)
+        none = np.zeros(size)
+        columns[metric] = _Scores(
+            scores, people, corrected, none, none[:0], column.bounds
+        )
+    return columns
+
+
+def _additions(
+    rankings: Mapping[str, Sequence[str]],
+    pairs: Sequence[tuple[str, str, float]],
+    metrics: Sequence[str],
+    options: Mapping[str, Any],
+) -> dict[str, Floats]:
+    """What each document adds to the score of its query, by a grade of its own."""
+    ranks = {q: {d: n for n, d in enumerate(row, 1)} for q, row in rankings.items()}
+    run = {
+        str(n): [*rankings.get(query, ())[: ranks.get(query, {}).get(document, 0)]]
+        for n, (query, document, _) in enumerate(pairs)
+    }
+    gold = {str(n): {document: grade} for n, (_, document, grade) in enumerate(pairs)}
+    result = evaluate(run, gold=gold, metrics=metrics, force=True, **options)
+    return {metric: np.nan_to_num(result[metric].scores) for metric in metrics}
+
+
+def _row(
+    run: str,
+    baseline: str,
+    metric: str,
+    scores: _Scores,
+    width: float | None,
+    size: float,
+) -> CombinedScore:
+    judge, people, corrected, predicted, others, bounds = scores
+    none = np.zeros(0)
+    combined = _mean(corrected, predicted, others, bounds)
+    needed = None
+    if width is not None and len(others):
+        both = ~np.isnan(corrected + predicted)
+        queries = queries_for_width(
+            corrected[both], predicted[both], others[~np.isnan(others)], width
+        )
+        needed = None if queries is None else math.ceil(queries * size)
+    return CombinedScore(
+        run,
+        baseline,
+        metric,
+        Estimate(*_mean(judge, judge, none, bounds)[:2]),
+        Estimate(*_mean(people, people, none, bounds)[:2]),
+        Estimate(*combined[:2]),
+        combined.weight,
+        combined.correlation,
+        needed,
+    )
+
+
+def _mean(
+    people: Floats, judge: Floats, others: Floats, bounds: tuple[float, float]
+) -> CombinedMean:
+    """The combined mean over the queries that have a score, as a ratio of two means.
+
+    A query without a score adds 0 to what is summed and to what is counted.
+    """
+    defined = ~np.isnan(people)
+    if not defined.any():
+        return CombinedMean(math.nan, None, 0.0, math.nan)
+    start, share = float(people[defined].mean()), float(defined.mean())
+    centre = float(np.nanmean(judge)) if (~np.isnan(judge)).any() else 0.0
+    moved = [
+        np.nan_to_num(column - about) / share
+        for column, about in ((people, start), (judge, centre), (others, centre))
+    ]
+    limits = bounds[0] - start, bounds[1] - start
+    mean, interval, weight, correlation = combined_mean(*moved, bounds=limits)
+    if interval is not None:
+        low, high = interval
+        interval = Interval(low + start, high + start, interval.level, interval.method)
+    return CombinedMean(mean + start, interval, weight, correlation)

@@ -1,0 +1,199 @@
+"""Label plans: which labels people should give beside a judge's, drawn at random.
+
+A judge's scores can be corrected by people's (see `karat.combined_labels`), which is
+honest only for labels that were drawn: a plan says which, and with what probability.
+"""
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from karat.data.gold import Gold
+from karat.data.policies import Policies
+from karat.data.runs import Labels, Run
+from karat.errors import DataError, ParameterError, UsageError
+from karat.reading.format import open_source
+from karat.reading.meaning.shapes import records_of
+from karat.reading.readers import read
+from karat.reading.source import Notes
+from karat.stats.prediction_powered import FEWEST_LABELLED
+from karat.writing import write_file
+
+
+class PlannedLabel(NamedTuple):
+    """A label that somebody is to give, and how likely it was to be drawn."""
+
+    query: str
+    document: str
+    probability: float
+
+
+@dataclass(frozen=True)
+class LabelPlan:
+    """The labels that people should give, drawn at random from what a judge labelled.
+
+    Attributes:
+        labels: in the order in which people should give them, which is random too.
+        pool: a digest of all that the judge labelled: the plan is for this pool only.
+        pairs: whether single documents were drawn; else whole queries.
+
+    Example:
+        >>> judged = {f"q{n}": {"a": 1, "b": 0} for n in range(40)}
+        >>> plan = plan_labels(judged, budget=20)
+        >>> len(plan.labels), plan.labels[0].probability
+        (20, 0.25)
+    """
+
+    labels: tuple[PlannedLabel, ...]
+    pool: str
+    pairs: bool = False
+
+    @property
+    def queries(self) -> list[str]:
+        """The queries with labels to give, in the plan's order."""
+        return [*dict.fromkeys(label.query for label in self.labels)]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a JSON line for each label, to which people add a `grade`."""
+        shared = {"pool": self.pool, "drawn": "pairs" if self.pairs else "queries"}
+        rows = (json.dumps({**one._asdict(), **shared}) for one in self.labels)
+        write_file(path, "".join(f"{row}\n" for row in rows))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """The plan in a file that `save` wrote, with or without grades in it.
+
+        Raises:
+            DataError: a line lacks what a plan says, or lines are of several plans.
+        """
+        chosen, where = open_source(path, Notes(), "gold", None, None)
+        rows = [row for _, row in records_of(chosen.records(where), where)]
+        try:
+            labels = tuple(
+                PlannedLabel(str(r["query"]), str(r["document"]), r["probability"])
+                for r in rows
+            )
+            ((pool, drawn),) = {(r["pool"], r["drawn"]) for r in rows}
+            sane = all(0 < label.probability <= 1 for label in labels)
+        except (KeyError, TypeError, ValueError):
+            sane = False
+        if not sane:
+            raise DataError(
+                "is no plan: each line needs query, document and probability, and all "
+                "of them the same pool and drawn",
+                path=os.fspath(path),
+                hint="karat label plan judged.qrels a.run --budget 300 -o todo.jsonl "
+                "writes one",
+            )
+        return cls(labels, pool, drawn == "pairs")
+
+
+def plan_labels(
+    judged: Any,
+    runs: Mapping[str, Any] | Sequence[Any] = (),
+    *,
+    budget: int,
+    pairs: bool = False,
+    k: int = 10,
+    seed: int = 0,
+) -> LabelPlan:
+    """Draw the labels that people should give beside a judge's.
+
+    Whole queries, each as likely as the others, serve every metric. Pairs of query and
+    document cost less for metrics that add up over documents (precision, dcg, rbp);
+    they are drawn from the top k of the runs, evenly from each grade of the judge.
+
+    Args:
+        judged: the judge's labels of the whole pool, as `evaluate` takes gold.
+        runs: what systems retrieved; needed for pairs.
+        budget: how many labels people can give, about: whole queries differ in size.
+        pairs: whether to draw pairs.
+        k: how deep the runs are read for pairs.
+        seed: the same seed draws the same labels.
+
+    Raises:
+        ParameterError: a budget for fewer than 10 queries.
+    """
+    labels = labelled_documents(judged)
+    random = np.random.default_rng(seed)
+    if pairs:
+        chosen = _draw_pairs(_top_labels(labels, runs, k), budget, random)
+    else:
+        chosen = _draw_queries(labels, budget, random)
+    return LabelPlan(tuple(chosen), pool_digest(labels), pairs)
+
+
+def labelled_documents(judged: Any) -> Labels:
+    """The grades of documents, by query."""
+    gold = read(judged, "gold").gold or Gold()
+    if gold.kinds() != ("documents",):
+        raise UsageError(f"{gold.name} must hold ids of documents with their grades")
+    return gold.documents
+
+
+def _draw_queries(
+    labels: Labels, budget: int, random: np.random.Generator
+) -> Iterator[PlannedLabel]:
+    sizes = [len(row) for row in labels.values()]
+    # By the mean size, not by the sizes of those drawn, or small ones come more often.
+    count = min(len(sizes), int(budget * len(sizes) / max(sum(sizes), 1)))
+    if count < FEWEST_LABELLED:
+        least = math.ceil(FEWEST_LABELLED * sum(sizes) / max(len(sizes), 1))
+        must_be = f"at least {least}, which is {FEWEST_LABELLED} queries"
+        raise ParameterError("plan_labels", "budget", must_be, budget)
+    queries = [*labels]
+    for place in random.permutation(len(queries))[:count]:
+        query = queries[place]
+        # By name, so that nobody is told what a judge or a system found good.
+        for document in sorted(labels[query]):
+            yield PlannedLabel(query, document, count / len(queries))
+
+
+def _top_labels(labels: Labels, runs: Any, k: int) -> list[tuple[str, str, float]]:
+    """The judge's labels of what any run has among its first k documents."""
+    named = [*(runs.values() if isinstance(runs, Mapping) else runs)]
+    if not named:
+        raise UsageError("pairs are drawn from what runs retrieved: pass runs")
+    tops: dict[tuple[str, str], float] = {}
+    for run in named:
+        for query, documents in rankings(run):
+            own = labels.get(query, {})
+            tops |= {(query, d): own[d] for d in documents[:k] if d in own}
+    return [(query, document, grade) for (query, document), grade in tops.items()]
+
+
+def _draw_pairs(
+    pairs: Sequence[tuple[str, str, float]], budget: int, random: np.random.Generator
+) -> Iterator[PlannedLabel]:
+    if budget < FEWEST_LABELLED:
+        must_be = f"at least {FEWEST_LABELLED}"
+        raise ParameterError("plan_labels", "budget", must_be, budget)
+    grades = np.array([grade for *_, grade in pairs])
+    drawn: list[PlannedLabel] = []
+    for grade in np.unique(grades):
+        places = np.flatnonzero(grades == grade)
+        share = len(places) * budget / len(pairs)
+        count = min(len(places), max(1, round(share)))
+        for place in random.choice(places, count, replace=False):
+            query, document, _ = pairs[place]
+            drawn.append(PlannedLabel(query, document, count / len(places)))
+    yield from (drawn[place] for place in random.permutation(len(drawn)))
+
+
+def rankings(run: Any) -> Iterator[tuple[str, list[str]]]:
+    """Each query of a run with the ids of its documents, best first."""
+    value = run if isinstance(run, Run) else read(run, "run").run
+    for query, documents in value.rankings(Policies()) if value else ():
+        yield query, [document.id or "" for document in documents]
+
+
+def pool_digest(labels: Labels) -> str:
+    """The same for the same queries with the same documents, whatever their grades."""
+    rows = sorted(json.dumps([query, *sorted(row)]) for query, row in labels.items())
+    return hashlib.sha256("\n".join(rows).encode()).hexdigest()[:16]

@@ -1,0 +1,96 @@
+"""People's and a judge's scores combined: equal to ppi-python, and covering."""
+
+import json
+import math
+from pathlib import Path
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+
+from karat.stats.prediction_powered import combined_mean, queries_for_width
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "prediction_powered.json"
+CASES = json.loads(GOLDEN.read_text("utf-8"))["cases"]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_fixed_weight_gives_what_ppi_python_gives(case: dict[str, object]) -> None:
+    people, judge, others = (
+        np.array(case[name]) for name in ("people", "judge", "others")
+    )
+    weight = float(str(case["weight"]))
+    result = combined_mean(people, judge, others, weight=weight)
+    assert result.mean == pytest.approx(case["mean"], abs=1e-9)
+    # Theirs takes the normal quantile, and divides by n where ours divides by n - 1.
+    n, rest = len(people), len(others)
+    variance = float((people - weight * judge).var()) / n
+    variance += weight**2 * float(others.var()) / rest
+    half = NormalDist().inv_cdf(0.975) * math.sqrt(variance)
+    assert result.mean - half == pytest.approx(case["low"], abs=1e-9)
+    assert result.mean + half == pytest.approx(case["high"], abs=1e-9)
+    assert result.interval is not None
+    assert result.interval.high - result.interval.low > 2 * half
+
+
+def test_few_labels_correct_the_mean_of_all_queries() -> None:
+    random = np.random.default_rng(3)
+    judge = random.random(40)
+    people = judge[:10] - 0.1
+    result = combined_mean(people, judge[:10], judge[10:])
+    # A constant bias is found whatever is drawn: nothing but the judge's mean is left.
+    assert result.mean == pytest.approx(judge.mean() - 0.1)
+    assert result.weight == pytest.approx(30 / 40)
+    assert result.correlation == pytest.approx(1.0)
+
+
+def test_people_alone_count_where_they_labelled_everything() -> None:
+    people = np.array([0.1, 0.4, 0.8, 0.9])
+    result = combined_mean(people, people[::-1], np.zeros(0))
+    assert result.mean == pytest.approx(people.mean())
+    assert result.weight == 0.0
+
+
+def test_a_judge_without_sense_is_left_out() -> None:
+    random = np.random.default_rng(5)
+    people, judge = random.random(60), random.random(60)
+    result = combined_mean(people, judge, random.random(600))
+    alone = combined_mean(people, judge, np.zeros(0))
+    assert result.interval is not None
+    assert alone.interval is not None
+    width = result.interval.high - result.interval.low
+    assert width < 1.05 * (alone.interval.high - alone.interval.low)
+
+
+def test_scores_that_never_vary_have_no_interval() -> None:
+    assert combined_mean(np.ones(20), np.ones(20), np.ones(5)).interval is None
+
+
+def test_a_narrower_interval_takes_more_queries() -> None:
+    random = np.random.default_rng(1)
+    judge = random.random(300)
+    people = np.clip(judge[:40] + random.normal(0, 0.1, 40), 0, 1)
+    wide, narrow = (
+        queries_for_width(people, judge[:40], judge[40:], width) for width in (0.2, 0.1)
+    )
+    assert wide is not None
+    assert narrow is not None
+    assert 10 <= wide < narrow <= 300
+    assert queries_for_width(people, judge[:40], judge[40:], 0.001) is None
+
+
+@pytest.mark.parametrize("n", [10, 20, 40])
+@pytest.mark.parametrize("bias", [0.0, 0.15])
+def test_the_interval_covers_skewed_scores(n: int, bias: float) -> None:
+    random = np.random.default_rng(n)
+    truth = random.beta(2, 1, 3000)
+    people = np.clip(truth + random.normal(0, 0.1, 3000), 0, 1)
+    judge = np.clip(truth + bias + random.normal(0, 0.2, 3000), 0, 1)
+    covered = 0
+    for _ in range(1500):
+        drawn = random.integers(3000, size=400)
+        some, rest = drawn[:n], drawn[n:]
+        interval = combined_mean(people[some], judge[some], judge[rest]).interval
+        assert interval is not None
+        covered += interval.low <= people.mean() <= interval.high
+    assert covered >= 0.93 * 1500
