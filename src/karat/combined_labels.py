@@ -95,51 +95,48 @@ class CombinedScores(PlainResult):
     saved_as: ClassVar[str] = "combined scores"
 
     def tables(self) -> list[Table]:
-        """One table of the runs, and one of their differences."""
-        alone = [row for row in self.scores if not row.baseline]
-        differences = [row for row in self.scores if row.baseline]
+        """A table for each metric: the runs, then their differences to the first."""
+        return [*map(self._table, dict.fromkeys(row.metric for row in self.scores))]
+
+    def _table(self, metric: str) -> Table:
         title = (
-            f"people and judge: {counted(self.given, 'label')} of {self.labelled} "
-            f"queries by people, {self.judged} queries by the judge"
+            f"{metric}: {counted(self.judged, 'query')} by the judge, {self.labelled} "
+            f"of them by people ({counted(self.given, 'label')})"
         )
-        tables = [self._table(alone, title, "{:.4f}")]
-        if differences:
-            title = f"differences to {differences[0].baseline}"
-            tables.append(self._table(differences, title, "{:+.4f}"))
-        return tables
-
-    def _table(self, rows: Sequence[CombinedScore], title: str, form: str) -> Table:
-        columns = ["metric", "run", "judge", "people", "combined", "95%"]
-        columns += ["width v people", "correlation"]
-        if self.width is not None:
-            columns.append(f"labels for {self.width:g}")
-        cells = [
-            [
-                row.metric,
-                row.run,
-                form.format(row.judge.mean),
-                form.format(row.people.mean),
-                form.format(row.combined.mean),
-                _limits(row.combined.interval, form),
-                _narrower(row.people.interval, row.combined.interval),
-                DASH if math.isnan(row.correlation) else f"{row.correlation:.2f}",
-                "too many" if row.labels is None else f"{row.labels:,}",
-            ][: len(columns)]
-            for row in rows
+        columns = ["run", "by", "mean", "95%", "width", "r", "labels"]
+        rows = [
+            cells
+            for row in self.scores
+            if row.metric == metric
+            for cells in _cells(row, labels=self.width is not None)
         ]
-        return Table(columns, cells, title=title, texts=(0, 1))
+        width = "width: of the interval, against people alone"
+        notes = [f"{width}; r: the correlation of people's and the judge's scores"]
+        if self.width is not None:
+            notes.append(f"labels: how many give an interval {self.width:g} wide")
+        table = Table(columns, rows, title=title, notes=notes, texts=(0, 1))
+        return table.without_empty()
 
 
-def _narrower(people: Interval | None, combined: Interval | None) -> str:
-    if people is None or combined is None:
-        return DASH
-    return f"{(combined.high - combined.low) / (people.high - people.low) - 1:+.0%}"
-
-
-def _limits(interval: Interval | None, form: str) -> str:
-    if interval is None:
-        return DASH
-    return f"{form.format(interval.low)} .. {form.format(interval.high)}"
+def _cells(row: CombinedScore, *, labels: bool) -> list[list[str]]:
+    """By the judge, by people and by both, one below the other."""
+    form = "{:+.4f}" if row.baseline else "{:.4f}"
+    cells = []
+    widths = []
+    for by in ("judge", "people", "combined"):
+        mean, limits = getattr(row, by).mean, getattr(row, by).interval
+        low, high = limits or (mean, mean)
+        widths.append(high - low)
+        shown = " .. ".join(map(form.format, limits)) if limits else DASH
+        cells.append(["", by, form.format(mean), shown, "", "", ""])
+    cells[0][0] = f"{row.run} - {row.baseline}" if row.baseline else row.run
+    if widths[1] and widths[2]:
+        cells[2][4] = f"{widths[2] / widths[1] - 1:+.0%}"
+    if not math.isnan(row.correlation):
+        cells[2][5] = f"{row.correlation:.2f}"
+    if labels:
+        cells[2][6] = "too many" if row.labels is None else f"{row.labels:,}"
+    return cells
 
 
 def combine_labels(
@@ -282,14 +279,14 @@ class _Scores(NamedTuple):
 
     def less(self, first: "_Scores") -> "_Scores":
         """The differences to the scores of another run."""
-        widest = self.bounds[1] - self.bounds[0]
+        low, high = self.bounds
         return _Scores(
             self.judge - first.judge,
             self.people - first.people,
             self.corrected - first.corrected,
             self.predicted - first.predicted,
             self.others - first.others,
-            (-widest, widest),
+            (low - high, high - low),
         )
 
 

@@ -196,9 +196,12 @@ def test_the_result_is_a_plain_value_with_tables(tmp_path: Path) -> None:
     result.save(tmp_path / "combined.json")
     assert type(result).load(tmp_path / "combined.json") == result
     first, second = result.tables()
-    assert "240 labels of 20 queries by people, 40 queries by the judge" in first.title
-    assert second.title == "differences to a"
-    assert first.columns[-1] == "labels for 0.1"
+    by = "40 queries by the judge, 20 of them by people (240 labels)"
+    assert first.title == f"ndcg@10: {by}"
+    assert second.title == f"recall@10: {by}"
+    assert first.columns[-1] == "labels"
+    assert [row[0] for row in first.rows[::3]] == ["a", "b", "b - a"]
+    assert first.width <= 80
 
 
 @pytest.fixture(scope="module")

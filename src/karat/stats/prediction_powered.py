@@ -25,7 +25,6 @@ import numpy as np
 
 from karat.data.arrays import Floats
 from karat.data.intervals import Interval
-from karat.errors import ParameterError
 from karat.stats.distributions import t_quantile
 
 FEWEST_LABELLED = 10
@@ -33,6 +32,7 @@ FEWEST_LABELLED = 10
 
 _FITTED = 15
 _FOLDS = 5
+_UPPER = 0.975
 
 
 class CombinedMean(NamedTuple):
@@ -58,17 +58,11 @@ def combined_mean(
     *,
     weight: float | None = None,
     bounds: tuple[float, float] = (-math.inf, math.inf),
-    level: float = 0.95,
 ) -> CombinedMean:
     """The mean that people would give to all queries, of which they labelled some.
 
-    Args:
-        people: scores by people's labels, in the random order they were drawn in.
-        judge: scores of the same queries by the judge's labels.
-        others: the judge's scores of the queries that people did not label.
-        weight: of the judge; default: as the module says.
-        bounds: the smallest and largest possible mean.
-        level: the confidence.
+    `people` are scores in the random order in which queries were drawn, `judge` those
+    of the same queries, `others` the judge's of the rest; `bounds` are of the mean.
 
     Example:
         >>> people = np.array([0.2, 0.6, 0.5, 0.9])
@@ -77,9 +71,6 @@ def combined_mean(
         0.4
     """
     n, rest = len(people), len(others)
-    if len(judge) != n or n < 2:  # noqa: PLR2004
-        must_be = "one score of the judge for each of two or more by people"
-        raise ParameterError("combined_mean", "judge", must_be, len(judge))
     if rest < 2:  # noqa: PLR2004
         # People labelled it all, or what they did not label says nothing.
         weights = np.zeros(n)
@@ -93,14 +84,18 @@ def combined_mean(
     centre = float(others.mean()) if rest else 0.0
     corrected = people - weights * (judge - centre)
     mean = float(corrected.mean())
-    of_people = float(corrected.var(ddof=1)) / n
-    of_judge = mean_weight**2 * float(others.var(ddof=1)) / rest if rest > 1 else 0.0
-    return CombinedMean(
-        mean,
-        _interval(mean, (of_people, n), (of_judge, rest), bounds, level),
-        mean_weight,
-        correlation(people, judge),
-    )
+    parts = [(float(corrected.var(ddof=1)) / n, n)]
+    if rest > 1:
+        parts.append((mean_weight**2 * float(others.var(ddof=1)) / rest, rest))
+    variance = sum(part for part, _ in parts)
+    interval = None
+    if variance > 0:
+        # Student's t, its degrees of freedom by Welch and Satterthwaite.
+        df = variance**2 / sum(part**2 / (size - 1) for part, size in parts)
+        half = t_quantile(_UPPER, df) * math.sqrt(variance)
+        low, high = max(mean - half, bounds[0]), min(mean + half, bounds[1])
+        interval = Interval(low, high, method="combined t")
+    return CombinedMean(mean, interval, mean_weight, _correlation(people, judge))
 
 
 def _fitted_weights(people: Floats, judge: Floats, rest: int) -> Floats:
@@ -121,32 +116,15 @@ def _slope(people: Floats, judge: Floats) -> float:
     return float(deviations @ people) / spread if spread > 0 else 0.0
 
 
-def correlation(people: Floats, judge: Floats) -> float:
+def _correlation(people: Floats, judge: Floats) -> float:
     """Pearson's correlation; NaN where either never varies."""
     one, other = people - people.mean(), judge - judge.mean()
     spread = math.sqrt(float(one @ one) * float(other @ other))
     return float(one @ other) / spread if spread > 0 else math.nan
 
 
-def _interval(
-    mean: float,
-    people: tuple[float, int],
-    judge: tuple[float, int],
-    bounds: tuple[float, float],
-    level: float,
-) -> Interval | None:
-    """Student's t, its degrees of freedom by Welch and Satterthwaite."""
-    variance = people[0] + judge[0]
-    if variance <= 0:
-        return None
-    df = variance**2 / sum(v**2 / (n - 1) for v, n in (people, judge) if v > 0)
-    half = t_quantile(0.5 + level / 2, df) * math.sqrt(variance)
-    low, high = max(mean - half, bounds[0]), min(mean + half, bounds[1])
-    return Interval(low, high, level, "combined t")
-
-
 def queries_for_width(
-    people: Floats, judge: Floats, others: Floats, width: float, level: float = 0.95
+    people: Floats, judge: Floats, others: Floats, width: float
 ) -> int | None:
     """How many of these queries people would have to label for an interval so wide.
 
@@ -162,6 +140,6 @@ def queries_for_width(
     corrected = of_people - 2 * weight * covariance + weight**2 * of_judge
     rest = np.maximum(total - n, 1)
     variance = corrected / n + weight**2 * of_judge / rest
-    quantiles = np.array([t_quantile(0.5 + level / 2, float(one) - 1) for one in n])
+    quantiles = np.array([t_quantile(_UPPER, float(one) - 1) for one in n])
     enough = 2 * quantiles * np.sqrt(np.maximum(variance, 0.0)) <= width
     return int(n[enough][0]) if enough.any() else None
