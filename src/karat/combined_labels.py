@@ -37,7 +37,7 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
-class Estimate:
+class EstimatedMean:
     """A mean, and how far it may be off; None where nothing varies."""
 
     mean: float
@@ -65,9 +65,9 @@ class CombinedScore:
     run: str
     baseline: str
     metric: str
-    judge: Estimate
-    people: Estimate
-    combined: Estimate
+    judge: EstimatedMean
+    people: EstimatedMean
+    combined: EstimatedMean
     weight: float
     correlation: float
     labels: int | None = None
@@ -387,9 +387,9 @@ def _row(
         run,
         baseline,
         metric,
-        Estimate(*_mean(judge, judge, none, bounds)[:2]),
-        Estimate(*_mean(people, people, none, bounds)[:2]),
-        Estimate(*combined[:2]),
+        EstimatedMean(*_mean(judge, judge, none, bounds)[:2]),
+        EstimatedMean(*_mean(people, people, none, bounds)[:2]),
+        EstimatedMean(*combined[:2]),
         combined.weight,
         combined.correlation,
         needed,

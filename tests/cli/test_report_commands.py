@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from karat import evaluate
+from karat import evaluate, read_gold
 from karat.cli import judge_session
-from karat.reading.readers import read
 from tests.cli.conftest import Karat
 from tests.judging.models import Model
 from tests.reports.test_page import blocks_of, data_of
@@ -143,8 +142,7 @@ def test_labels_are_merged_and_signed(karat: Karat, folder: Path) -> None:
     assert "q01 returns-01: 1 -> 2" in done.err
     lines = (folder / "new.qrels").read_text("utf-8")
     assert "q01 human:Ann_Lee@2026-11-15 new-1 3" in lines
-    again = read("new.qrels", role="gold").gold
-    assert again is not None
+    again = read_gold("new.qrels")
     assert again.labellers()["human:Ann_Lee@2026-11-15"] == 2
 
 

@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from karat import Dataset, Gold, Run, evaluate, explain
+from karat import Dataset, Gold, Run, evaluate, explain, read_gold
 from karat.data.memory_runs import RankedRun, ScoredRun
 from karat.extend import DataError, FormatError, Source
 from karat.matching.ids import Id
 from karat.reading.meaning.shapes import interpret
-from karat.reading.readers import read
 from karat.reading.trec import TrecRun
 from karat.reading.write import write
 from tests.oracles.cases import ITEM_METRICS, assert_scores, column
@@ -125,8 +124,7 @@ def test_groups_come_back_from_a_file(format: str, tmp_path: Path) -> None:
     assert gold.groups == {"q": {"a": "either", "b": "either"}}
     path = tmp_path / f"gold.{format}"
     write(Dataset(gold=gold), path, format, "gold")
-    back = read(path, role="gold").gold
-    assert back is not None
+    back = read_gold(path)
     assert (back.documents, back.groups) == (gold.documents, gold.groups)
 
 

@@ -1,16 +1,20 @@
 """People's and a judge's scores combined: equal to ppi-python, and covering."""
 
+import csv
 import json
 import math
 from pathlib import Path
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 import pytest
 
+from karat import evaluate
 from karat.stats.prediction_powered import combined_mean, queries_for_width
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "prediction_powered.json"
+RUNS = ("bm25", "trigram", "overlap", "bm25_noisy")
 CASES = json.loads(GOLDEN.read_text("utf-8"))["cases"]
 
 
@@ -94,3 +98,56 @@ def test_the_interval_covers_skewed_scores(n: int, bias: float) -> None:
         assert interval is not None
         covered += interval.low <= people.mean() <= interval.high
     assert covered >= 0.93 * 1500
+
+
+@pytest.fixture(scope="module")
+def real_scores() -> dict[tuple[str, str], np.ndarray[Any, Any]]:
+    """Scores of TREC's topics: (who labelled, run) -> ndcg@10."""
+    folder = Path(__file__).parents[3] / "shared" / "data" / "judged_dl"
+    scores = {}
+    for who in ("people", "gpt-4o", "llama3.2", "mistral"):
+        for run in RUNS:
+            parts = []
+            for year in ("dl20", "dl21"):
+                gold: dict[str, dict[str, float]] = {}
+                with (folder / f"{year}.tsv").open(encoding="utf-8") as file:
+                    for row in csv.DictReader(file, delimiter="\t"):
+                        grades = gold.setdefault(row["query"], {})
+                        grades[row["document"]] = float(row[who])
+                path = folder / f"{year}.{run}.run"
+                column = evaluate(path, gold=gold, metrics=["ndcg@10"], order=None)
+                parts.append(column["ndcg@10"].scores)
+            scores[who, run] = np.concatenate(parts)
+    return scores
+
+
+@pytest.mark.slow
+@pytest.mark.shared_data
+@pytest.mark.parametrize("judge", ["gpt-4o", "llama3.2", "mistral"])
+def test_intervals_cover_what_people_said_of_real_runs(
+    judge: str, real_scores: dict[tuple[str, str], np.ndarray[Any, Any]]
+) -> None:
+    random = np.random.default_rng(2)
+    none = np.zeros(0)
+    for n in (10, 20, 40):
+        for run, other in (("bm25", None), ("overlap", None), ("bm25", "bm25_noisy")):
+            people, judged = real_scores["people", run], real_scores[judge, run]
+            if other is not None:
+                people = people - real_scores["people", other]
+                judged = judged - real_scores[judge, other]
+            related = np.corrcoef(people, judged)[0, 1]
+            covered, widths, alone = 0, [], []
+            for _ in range(1000):
+                drawn = random.integers(len(people), size=400)
+                some, rest = drawn[:n], drawn[n:]
+                both = combined_mean(people[some], judged[some], judged[rest]).interval
+                own = combined_mean(people[some], judged[some], none).interval
+                assert both is not None
+                assert own is not None
+                covered += both.low <= people.mean() <= both.high
+                widths.append(both.high - both.low)
+                alone.append(own.high - own.low)
+            assert covered >= 930
+            ratio = np.mean(widths) / np.mean(alone)
+            assert n < 20 or ratio <= 1.05
+            assert not (other and related >= 0.6) or ratio <= 0.85

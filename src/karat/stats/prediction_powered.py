@@ -14,7 +14,7 @@ for each fifth of the queries from the other four: taken from all of them at onc
 covers 87-92 % where 95 % are promised.
 
 On TREC's topics with people's and three models' labels, 94-96 % are covered from 10
-queries on (tests/public/test_combined_labels.py). A judge that errs on few queries,
+queries on (tests/stats/test_prediction_powered.py). A judge that errs on few queries,
 but there by the whole scale, is what t cannot see in few: of 20 queries, 92 %.
 """
 
