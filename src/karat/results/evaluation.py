@@ -104,7 +104,7 @@ class Evaluation(SavedResult, Mapping[str, MetricScores]):
     kept: TopDocuments | Mapping[str, tuple[Document, ...]] = field(
         default_factory=dict
     )
-    labels: Gold | None = field(default=None, metadata={"saved": False})
+    labels: Gold | None = None
     fingerprints: Sequence[str] = ()
     latency: Latency | None = None
 

@@ -1,0 +1,20 @@
+"""History: every run ever made, scored by the gold of today.
+
+with karat.history.open("history.db") as store:
+    store.push(result, commit="a1b2c3", branch="main")
+"""
+
+from karat.history.gold import StoredLabel
+from karat.history.store import Change, Pushed, Rescored, Store, StoredRun
+
+open = Store
+
+__all__ = [
+    "Change",
+    "Pushed",
+    "Rescored",
+    "Store",
+    "StoredLabel",
+    "StoredRun",
+    "open",
+]

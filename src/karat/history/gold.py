@@ -1,0 +1,249 @@
+"""The gold of a project: what its file says, and what people say, by version.
+
+Labels are only ever added. What the gold file says of a document counts until people
+label it; then the median of each person's last word does.
+"""
+
+import json
+import sqlite3
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from typing import Any, Final, NamedTuple, cast
+
+from karat.data.gold import Gold
+from karat.errors import DataError, UsageError
+from karat.reading.labels import UNDECIDED, apply_labels
+from karat.results.plain_values import as_plain, from_plain
+
+_BY_QUERY: Final = tuple(
+    field.name
+    for field in fields(Gold)
+    if field.name not in {"order", "name", "notices"}
+)
+_GRADE = "grade"
+_WITHDRAWN = "withdrawn"
+
+
+class StoredLabel(NamedTuple):
+    """A label as somebody gave it.
+
+    Attributes:
+        id: its number.
+        version: of the gold that it made.
+        at: when.
+        query: of which query.
+        document: id of the document; None where it has none.
+        text: of the document, where it has no id.
+        grade: None where there is none.
+        verdict: `grade`, `can't tell`, or `withdrawn` where it was undone.
+        who: gave it.
+        why: in their words.
+    """
+
+    id: int
+    version: int
+    at: str
+    query: str
+    document: str | None
+    text: str | None
+    grade: float | None
+    verdict: str
+    who: str
+    why: str
+
+
+def gold_for(gold: Gold, names: Mapping[str, str]) -> Gold:
+    """The gold of queries under other names: name -> the query whose gold it has."""
+    parts: dict[str, Any] = {
+        kind: {name: by[query] for name, query in names.items() if query in by}
+        for kind in _BY_QUERY
+        if (by := getattr(gold, kind))
+    }
+    return Gold(**parts, order=tuple(names), name=gold.name)
+
+
+def merged_gold(parts: Iterable[Gold], name: str = "gold") -> Gold:
+    """One gold of several with queries of their own."""
+    kinds: dict[str, Any] = {}
+    order: list[str] = []
+    for part in parts:
+        order += part.queries
+        for kind in _BY_QUERY:
+            if by := getattr(part, kind):
+                kinds.setdefault(kind, {}).update(by)
+    return Gold(**kinds, order=tuple(order), name=name)
+
+
+class StoredGold:
+    """The gold of one project in a store's tables."""
+
+    def __init__(self, db: sqlite3.Connection, project: int) -> None:
+        self._db = db
+        self._project = project
+
+    @property
+    def version(self) -> int:
+        """How often it changed."""
+        row = self._db.execute(
+            "select version from project where id=?", (self._project,)
+        )
+        return int(row.fetchone()[0])
+
+    def fingerprints(self) -> dict[str, str | None]:
+        """The digest of each query's gold; None of those that have none."""
+        query = "select name, fingerprint from query where project=?"
+        return dict(self._db.execute(query, (self._project,)).fetchall())
+
+    def of(self, queries: Iterable[str]) -> Gold:
+        """Today's gold of some queries, in their order."""
+        rows = self._db.execute(
+            "select gold from json_each(?) join query on project=? and name=value "
+            "where gold is not null",
+            (json.dumps([*queries]), self._project),
+        )
+        return merged_gold(_read(body) for (body,) in rows)
+
+    def at_version(self, version: int, name: str) -> Gold:
+        """The gold as it was."""
+        parts = (self._resolved(query, version) for query in self.fingerprints())
+        return merged_gold((part for part in parts if part is not None), name)
+
+    def labels(self, query: str | None = None) -> list[StoredLabel]:
+        """Every label ever given, or those of one query, the oldest first."""
+        rows = self._db.execute(
+            f"select {', '.join(StoredLabel._fields)} from label where project=? "  # noqa: S608
+            "and (? is null or query=?) order by id",
+            (self._project, query, query),
+        )
+        return [StoredLabel(*row) for row in rows]
+
+    def replace(self, gold: Gold, queries: Iterable[str]) -> list[str]:
+        """Take what a gold file says of queries; those of which that is new."""
+        changed = [
+            query for query in queries if self._base(query) != _body(gold, query)
+        ]
+        if changed:
+            version = self._next_version()
+            self._db.executemany(
+                "insert into gold values(?,?,?,?)",
+                [(self._project, q, version, _body(gold, q)) for q in changed],
+            )
+            self._resolve(changed)
+        return changed
+
+    def add_labels(self, labels: Iterable[Mapping[str, Any]], at: str) -> list[int]:
+        """Add labels; their numbers."""
+        rows = [_checked(label) for label in labels]
+        known = self.fingerprints()
+        for query, *_ in rows:
+            if query not in known:
+                raise DataError(f"labels query {query!r}, which no run has")
+        return self._add(rows, at)
+
+    def undo(self, label: int, who: str, at: str) -> str:
+        """Let what somebody said before count again; the query."""
+        row = self._db.execute(
+            "select query, document, text, who from label where id=? and project=?",
+            (label, self._project),
+        ).fetchone()
+        if row is None or row[3] != who:
+            raise UsageError(f"{who} gave no label {label}")
+        earlier = self._db.execute(
+            "select grade, verdict from label where project=? and query=? and "
+            "document is ? and text is ? and who=? and id<? order by id desc",
+            (self._project, *row, label),
+        ).fetchone()
+        grade, verdict = earlier or (None, _WITHDRAWN)
+        self._add([(*row[:3], grade, verdict, who, "undone")], at)
+        return str(row[0])
+
+    def _add(self, rows: Sequence[tuple[Any, ...]], at: str) -> list[int]:
+        version = self._next_version()
+        added = (
+            "insert into label(project, version, at, query, document, text, grade, "
+            "verdict, who, why) values(?,?,?,?,?,?,?,?,?,?)"
+        )
+        numbers = [
+            int(
+                self._db.execute(added, (self._project, version, at, *r)).lastrowid or 0
+            )
+            for r in rows
+        ]
+        self._resolve(dict.fromkeys(row[0] for row in rows))
+        return numbers
+
+    def _next_version(self) -> int:
+        raised = "update project set version=version+1 where id=? returning version"
+        return int(self._db.execute(raised, (self._project,)).fetchone()[0])
+
+    def _base(self, query: str, version: int | None = None) -> str | None:
+        """What the gold file said."""
+        row = self._db.execute(
+            "select body from gold where project=? and query=? and (? is null or "
+            "version<=?) order by version desc",
+            (self._project, query, version, version),
+        ).fetchone()
+        return None if row is None else str(row[0])
+
+    def _resolved(self, query: str, version: int | None = None) -> Gold | None:
+        """The file's word on a query, and where people labelled, theirs."""
+        body = self._base(query, version)
+        if body is None:
+            return None
+        last: dict[tuple[str | None, str | None], dict[str, float | None]] = {}
+        for document, text, grade, who in self._db.execute(
+            "select document, text, grade, who from label where project=? and query=? "
+            "and (? is null or version<=?) order by id",
+            (self._project, query, version, version),
+        ):
+            last.setdefault((document, text), {})[who] = grade
+        labels = []
+        for (document, text), words in last.items():
+            grades = {who: grade for who, grade in words.items() if grade is not None}
+            if grades:
+                label = {"query": query, "document": document, "text": text}
+                middle = statistics.median(grades.values())
+                who = "+".join(sorted(grades))
+                labels.append({**label, "grade": middle, "who": who})
+        return apply_labels(labels, _read(body)).gold if labels else _read(body)
+
+    def _resolve(self, queries: Iterable[str]) -> None:
+        for query in queries:
+            gold = self._resolved(query)
+            if gold is not None:
+                self._db.execute(
+                    "update query set fingerprint=?, gold=? where project=? and name=?",
+                    (gold.fingerprint(query), _body(gold, query), self._project, query),
+                )
+
+
+def _body(gold: Gold, query: str) -> str:
+    """The gold of one query, as it is stored."""
+    plain = as_plain(gold_for(gold, {query: query}))
+    return json.dumps(plain, ensure_ascii=False, sort_keys=True)
+
+
+def _read(body: str) -> Gold:
+    return cast("Gold", from_plain(Gold, json.loads(body), "gold"))
+
+
+def _checked(label: Mapping[str, Any]) -> tuple[Any, ...]:
+    """A label as a row: query, document, text, grade, verdict, who, why."""
+    query, who, grade = (label.get(name) for name in ("query", "who", "grade"))
+    document, text = label.get("document"), label.get("text")
+    if not isinstance(query, str) or not (document or text):
+        raise DataError("a label needs a query, and a document or a text")
+    if not isinstance(who, str) or not who.strip():
+        raise DataError("a label needs who gave it", query=query)
+    if grade == UNDECIDED:
+        grade, verdict = None, UNDECIDED
+    elif isinstance(grade, int | float) and not isinstance(grade, bool):
+        grade, verdict = float(grade), _GRADE
+    else:
+        problem = f"the grade must be a number or {UNDECIDED!r}, got {grade!r}"
+        raise DataError(problem, query=query)
+    why = str(label.get("why") or "")
+    # A text stands for the document only where it has no id.
+    text = None if document is not None else str(text)
+    return query, document, text, grade, verdict, who.strip(), why
