@@ -47,8 +47,8 @@ logging.getLogger("karat").addHandler(logging.NullHandler())
 
 
 def __getattr__(name: str) -> object:
-    if name == "scale":
-        return import_module("karat.scale")
+    if name in {"history", "scale"}:
+        return import_module(f"karat.{name}")
     if name not in _MODULES:
         raise AttributeError(f"module 'karat' has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(_MODULES[name]), name)

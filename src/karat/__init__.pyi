@@ -40,6 +40,7 @@ from karat.suites import SuiteResult as SuiteResult
 from karat.suites import run_suite as run_suite
 from karat.sweeps import Sweep as Sweep
 from karat.sweeps import sweep as sweep
+from karat import history as history
 from karat import scale as scale
 __version__: str
 __all__ = ["CombinedScores", "Comparison", "Corpus", "Dataset", "Diagnosis", "Evaluation", "Evaluator", "Gold", "GoldFindings", "KaratError", "LabelPlan", "Leaderboard", "Run", "SuiteResult", "Sweep", "__version__", "aevaluate", "apply_labels", "aretrieve", "combine_labels", "compare", "complementarity", "diagnose", "doctor", "evaluate", "explain", "flat_metrics", "fuse", "leaderboard", "load", "plan_labels", "rank_correlation", "rbo", "read_corpus", "read_gold", "read_run", "read_samples", "retrieve", "run_suite", "search_weights", "sweep"]

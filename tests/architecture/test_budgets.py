@@ -21,7 +21,7 @@ from karat import extend
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "karat"
 BUDGETS = tomllib.loads(Path(__file__).with_name("budgets.toml").read_text("utf-8"))
-PRIVATE = re.compile(r"(?:from|import) karat\.(?!extend\b|compat\b|scale\b)")
+PRIVATE = re.compile(r"(?:from|import) karat\.(?!extend\b|compat\b|history\b|scale\b)")
 
 
 def rooms() -> dict[str, list[Path]]:

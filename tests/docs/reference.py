@@ -14,7 +14,7 @@ from types import ModuleType
 import click
 
 import karat as package
-from karat import evaluate, extend, scale
+from karat import evaluate, extend, history, scale
 from karat.cli import COMMANDS, karat
 from karat.cli.metrics import about, described
 from karat.data.policies import CHOICES, PROFILES
@@ -99,9 +99,9 @@ profile is a named set of choices. A switch in parentheses is no option of its o
 profile or `karat trec-eval` sets it.
 """
 PUBLIC = """
-What is exported from `karat`, `karat.extend` and `karat.scale` is public: it is
-documented here, and it changes only with the major version, as the changelog says. So
-are the fronts in
+What is exported from `karat`, `karat.extend`, `karat.history` and `karat.scale` is
+public: it is documented here, and it changes only with the major version, as the
+changelog says. So are the fronts in
 `karat.compat`, under the names of their originals. Every other module may change at any
 time. A plug-in imports from these and from nothing else.
 """
@@ -129,7 +129,7 @@ def stubs() -> dict[Path, str]:
     """What type checkers and editors read of modules whose names are loaded late."""
     own = {name: (module, name) for name, module in vars(package)["_MODULES"].items()}
     homes: dict[ModuleType, dict[str, tuple[str, str]]] = {
-        package: {**own, "scale": ("karat", "scale")},
+        package: {**own, "history": ("karat", "history"), "scale": ("karat", "scale")},
         extend: vars(extend)["_SOURCES"],
     }
     return {
@@ -244,6 +244,7 @@ def layers() -> Iterator[str]:
     for title, layer in (
         ("karat", package),
         ("karat.extend", extend),
+        ("karat.history", history),
         ("karat.scale", scale),
     ):
         yield f"## {title}"

@@ -92,10 +92,10 @@ def test_every_column_is_that_of_a_fresh_evaluation(
             stored = store.columns(run)
             for metric in METRICS:
                 expected = {q: fresh[metric][q] for q in fresh.queries}
-                own = {q: stored[metric][q] for q in stored[metric].queries}
+                scores = {q: stored[metric][q] for q in stored[metric].queries}
                 assert (
-                    np.array(list(own.values())).tobytes()
-                    == np.array([expected[q] for q in own]).tobytes()
+                    np.array(list(scores.values())).tobytes()
+                    == np.array([expected[q] for q in scores]).tobytes()
                 )
                 assert stored[metric].mean == pytest.approx(
                     fresh[metric].mean, nan_ok=True

@@ -102,10 +102,6 @@ def _prepare(db: sqlite3.Connection, path: Path) -> None:
 @contextmanager
 def transaction(db: sqlite3.Connection) -> Iterator[None]:
     """All or nothing; other writers wait."""
-    db.execute("begin immediate")
-    try:
+    with db:
+        db.execute("begin immediate")
         yield
-    except BaseException:
-        db.execute("rollback")
-        raise
-    db.execute("commit")

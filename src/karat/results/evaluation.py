@@ -81,7 +81,7 @@ class Evaluation(SavedResult, Mapping[str, MetricScores]):
         labelled_by: who gave how many of the labels.
         own_k: each query's cutoff for metrics spelled with the letter k.
         kept: the top documents of each query, where they were asked for.
-        labels: a copy of the gold, to tell by whether other gold is the same; None
+        labels: a copy of the gold, to score by again and to tell other gold by; None
             where it is nothing but the documents that the matcher of ids looked for.
         fingerprints: digest of each query's gold, where the labels are not at hand.
         latency: how long the retriever took for the queries, if that is known.
