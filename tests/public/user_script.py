@@ -303,6 +303,11 @@ def main() -> None:
     table = karat.explain(RUN, "q1", gold=GOLD).tables[0]
     comparison: karat.Comparison = karat.compare(RUN, RUN, gold=GOLD)
     assert karat.apply_labels([], GOLD).added == 0
+    judged = {f"q{n}": {"d1": 1} for n in range(10)}
+    plan: karat.LabelPlan = karat.plan_labels(judged, budget=10)
+    both: karat.CombinedScores = karat.combine_labels(
+        {"run": dict.fromkeys(judged, ["d1"])}, judged=judged, people=judged, plan=plan
+    )
     fused: karat.Run = karat.fuse([RANKED, RANKED])
     added = karat.complementarity(RUNS, gold=GOLD)
     alike: dict[str, float] = karat.rbo(RANKED, RANKED)
@@ -317,7 +322,7 @@ def main() -> None:
     print(live.latency, karat.aretrieve)
     found: karat.Diagnosis = karat.diagnose(RUN, GOLD, k=1)
     wrong: karat.GoldFindings = karat.doctor(GOLD, k=1)
-    print(table, comparison, fused, added, alike, weights, found.todos, wrong)
+    print(table, comparison, both, fused, added, alike, weights, found.todos, wrong)
     print(Notice("kind", 1, "text"), decode_yaml("a: 1"), len(extend.__all__))
     write_file(os.devnull, call_plugin(lambda: "text", "the report"))
     with open_binary(__file__) as stream:
