@@ -306,7 +306,7 @@ def main() -> None:
     judged = {f"q{n}": {"d1": 1} for n in range(10)}
     plan: karat.LabelPlan = karat.plan_labels(judged, budget=10)
     both: karat.CombinedScores = karat.combine_labels(
-        {"run": dict.fromkeys(judged, ["d1"])}, judged=judged, people=judged, plan=plan
+        {"run": judged}, judged=judged, people=judged, plan=plan
     )
     fused: karat.Run = karat.fuse([RANKED, RANKED])
     added = karat.complementarity(RUNS, gold=GOLD)
