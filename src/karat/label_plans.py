@@ -9,6 +9,7 @@ import json
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
@@ -19,9 +20,10 @@ from karat.data.policies import Policies
 from karat.data.runs import Labels, Run
 from karat.errors import DataError, ParameterError, UsageError
 from karat.reading.format import open_source
+from karat.reading.labels import unquoted
 from karat.reading.meaning.shapes import records_of
 from karat.reading.readers import read
-from karat.reading.source import Notes
+from karat.reading.source import Batched, Notes
 from karat.stats.prediction_powered import FEWEST_LABELLED
 from karat.writing import write_file
 
@@ -59,24 +61,28 @@ class LabelPlan:
         """The queries with labels to give, in the plan's order."""
         return [*dict.fromkeys(label.query for label in self.labels)]
 
+    def rows(self) -> list[dict[str, Any]]:
+        """What a file says of each label."""
+        shared = {"pool": self.pool, "drawn": "pairs" if self.pairs else "queries"}
+        return [{**label._asdict(), **shared} for label in self.labels]
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a JSON line for each label, to which people add a `grade`."""
-        shared = {"pool": self.pool, "drawn": "pairs" if self.pairs else "queries"}
-        rows = (json.dumps({**one._asdict(), **shared}) for one in self.labels)
-        write_file(path, "".join(f"{row}\n" for row in rows))
+        write_file(path, "".join(f"{json.dumps(row)}\n" for row in self.rows()))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """The plan in a file that `save` wrote, with or without grades in it.
+        """The plan in a file that `save` wrote, or in its sheet, graded or not.
 
         Raises:
             DataError: a line lacks what a plan says, or lines are of several plans.
         """
-        chosen, where = open_source(path, Notes(), "gold", None, None)
-        rows = [row for _, row in records_of(chosen.records(where), where)]
+        rows = _read_rows(path)
         try:
             labels = tuple(
-                PlannedLabel(str(r["query"]), str(r["document"]), r["probability"])
+                PlannedLabel(
+                    str(r["query"]), str(r["document"]), float(r["probability"])
+                )
                 for r in rows
             )
             ((pool, drawn),) = {(r["pool"], r["drawn"]) for r in rows}
@@ -92,6 +98,23 @@ class LabelPlan:
                 "writes one",
             )
         return cls(labels, pool, drawn == "pairs")
+
+
+def is_plan(path: str | os.PathLike[str]) -> bool:
+    """Whether a file of records holds a plan, and not what was retrieved."""
+    if not os.fspath(path).endswith((".jsonl", ".csv")):
+        return False
+    with suppress(DataError):
+        first = next(iter(_read_rows(path)), None)
+        return isinstance(first, Mapping) and {"probability", "drawn"} <= first.keys()
+    return False
+
+
+def _read_rows(path: str | os.PathLike[str]) -> list[Any]:
+    chosen, where = open_source(path, Notes(), "gold", None, None)
+    records = chosen.records(where)
+    sheet = isinstance(records, Batched) and records.header
+    return [unquoted(r) if sheet else r for _, r in records_of(records, where)]
 
 
 def plan_labels(
@@ -196,4 +219,6 @@ def rankings(run: Any) -> Iterator[tuple[str, list[str]]]:
 def pool_digest(labels: Labels) -> str:
     """The same for the same queries with the same documents, whatever their grades."""
     rows = sorted(json.dumps([query, *sorted(row)]) for query, row in labels.items())
-    return hashlib.sha256("\n".join(rows).encode()).hexdigest()[:16]
+    digest = hashlib.sha256("\n".join(rows).encode()).hexdigest()
+    # Begins so that no spreadsheet takes it for a number.
+    return f"pool-{digest[:16]}"

@@ -194,6 +194,11 @@ def commands() -> Iterator[str]:
         inner.help_option_names = ["-h", "--help"]
         yield f"## karat {name}"
         yield f"```text\n{command.get_help(inner)}\n```"
+        for action, part in getattr(command, "commands", {}).items():
+            own = click.Context(part, inner, action)
+            own.help_option_names = ["-h", "--help"]
+            yield f"### karat {name} {action}"
+            yield f"```text\n{part.get_help(own)}\n```"
 
 
 def formats() -> Iterator[str]:

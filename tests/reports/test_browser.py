@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+import sys
 import tarfile
 import time
 from collections.abc import Callable
@@ -292,3 +293,35 @@ def test_nobody_is_locked_out(
         assert not serious, json.dumps(serious, indent=1)
     # Nothing sticks out of a narrow screen.
     assert tab.page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_documents_are_labelled_blind_without_any_gold(
+    visit: Go, tmp_path: Path
+) -> None:
+    same = {"probability": 0.5, "pool": "p", "drawn": "pairs"}
+    rows = [
+        json.dumps({"query": query, "document": name, **same})
+        for query, name in (("q1", "a"), ("q1", "b"), ("q2", "c"), ("q1", "d"))
+    ]
+    (tmp_path / "todo.jsonl").write_text("\n".join(rows))
+    command = [sys.executable, "-m", "karat", "label", "new", "todo.jsonl"]
+    subprocess.run([*command, "-o", "l.html"], cwd=tmp_path, check=True)
+    tab = visit(tmp_path / "l.html")
+    assert tab.page.locator("#table thead th").count() == 2
+    tab.page.locator("button.open").first.click()
+    tab.page.locator(".pool > li").first.wait_for()
+    assert tab.page.locator("#labelling, #shuffle, .gold").count() == 0
+    tab.page.keyboard.press("3")
+    tab.page.keyboard.press("0")
+    tab.page.locator("#next").click()
+    tab.page.keyboard.press("1")
+    tab.page.keyboard.press("ArrowRight")
+    tab.page.locator(".pool > li", has_text="d").wait_for()
+    tab.page.keyboard.press("2")
+    tab.page.locator("#close").click()
+    with tab.page.expect_download() as download:
+        tab.page.locator("#download").click()
+    download.value.save_as(tmp_path / "labels.jsonl")
+    gold = karat.apply_labels(tmp_path / "labels.jsonl").gold
+    assert gold.documents == {"q1": {"a": 3, "b": 0, "d": 2}, "q2": {"c": 1}}
+    assert tab.quiet()

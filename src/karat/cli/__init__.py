@@ -44,7 +44,7 @@ COMMANDS = {
     "fuse": "Make one run of several, and show what each adds.",
     "pool": "Choose documents of several runs for people to label.",
     "judge": "Have a language model label what runs retrieved.",
-    "label": "Merge labels that people gave into gold.",
+    "label": "Have people label: a page, a plan, and gold made of it.",
     "trec-eval": "Score like the trec_eval binary, line for line.",
     "metrics": "List the metrics, or explain one.",
     "doctor": "Say what is wrong with gold, and correct what is safe.",

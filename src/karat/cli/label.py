@@ -1,41 +1,176 @@
-"""`karat label`: merge labels that people gave into gold."""
+"""`karat label`: labels that people give: what to label, where, and gold made of it."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import click
 
 from karat.cli import options
-from karat.cli.command import Command, file_option, remark
+from karat.cli.command import COUNT, Command, file_option, flag, remark
 from karat.cli.options import existing, writable, write_dataset
+from karat.cli.pool import SHEETS, pool_of, refuse_labels, sheet_rows, write_sheet
 from karat.data.gold import Gold
 from karat.data.queries import Dataset
-from karat.errors import DataError
+from karat.data.tables import counted
+from karat.errors import DataError, UsageError
+from karat.label_plans import LabelPlan, is_plan, plan_labels
 from karat.reading.labels import apply_labels
 from karat.reading.readers import read
 
 _SHOWN = 10
+_PLAN = ".jsonl"
 
 
-@click.command("label", cls=Command)
-@click.argument("action", type=click.Choice(["apply"]))
+@click.group("label")
+def command() -> None:
+    """Labels that people give: what to label, where, and the gold made of it.
+
+    \b
+    karat label new run.jsonl --queries queries.jsonl -o label.html
+    karat label plan judged.qrels a.run b.run --budget 300 -o todo.jsonl
+    karat label apply labels.jsonl -o gold.qrels
+    """
+
+
+@command.command("new", cls=Command)
+@click.argument("files", nargs=-1, required=True, metavar="RUN...|PLAN")
+@click.option("-k", default=10, show_default=True, help="How deep each run is read.")
+@options.queries
+@options.corpus
+@options.outputs(required=True, help="The page (.html) or sheet (.csv) to label in.")
+def new(
+    files: Sequence[str],
+    k: int,
+    queries: str | None,
+    corpus: str | None,
+    output: Sequence[str],
+) -> None:
+    """Make a page on which people label what each RUN retrieved, without any gold.
+
+    The page does not say which run found what, or where. With a PLAN (karat label
+    plan) people label what it drew, in its order.
+
+    \b
+    karat label new run.jsonl --queries queries.jsonl --corpus corpus.jsonl \\
+        -o label.html
+    karat label apply labels.jsonl -o gold.qrels
+    """
+    paths = existing(files)
+    targets = _sheets(output, paths)
+    if len(paths) == 1 and is_plan(paths[0]):
+        rows = _plan_rows(LabelPlan.load(paths[0]), queries, corpus)
+    else:
+        rows = sheet_rows(*pool_of(paths, k=k), queries, corpus)
+    for target in targets:
+        write_sheet(target, rows)
+    _say_size(rows)
+
+
+@command.command("plan", cls=Command)
+@click.argument("judged", metavar="JUDGED")
+@click.argument("runs", nargs=-1, metavar="[RUN]...")
+@click.option(
+    "--budget", metavar="N", type=COUNT, required=True, help="Labels people can give."
+)
+@flag("--pairs", help="Draw single documents of the runs, not whole queries.")
+@click.option(
+    "-k", default=10, show_default=True, help="With --pairs: how deep runs are read."
+)
+@click.option("--seed", default=0, help="Another seed draws other labels.")
+@options.queries
+@options.corpus
+@options.outputs(
+    required=True,
+    help="The plan (.jsonl), and a sheet (.csv) or page (.html) to label in; "
+    "repeatable.",
+)
+def plan(
+    *,
+    judged: str,
+    runs: Sequence[str],
+    budget: int,
+    pairs: bool,
+    k: int,
+    seed: int,
+    queries: str | None,
+    corpus: str | None,
+    output: Sequence[str],
+) -> None:
+    """Draw at random which of a judge's labels people should give, too.
+
+    JUDGED holds a judge's labels of all that is to be scored (karat judge). Whole
+    queries serve every metric; --pairs serve precision, dcg and rbp with fewer labels.
+    karat evaluate --judged --people --plan then corrects the judge by people.
+
+    \b
+    karat label plan judged.qrels a.run b.run --budget 300 -o todo.jsonl
+    karat label new todo.jsonl --queries queries.jsonl --corpus corpus.jsonl \\
+        -o label.html
+    karat label apply labels.jsonl -o people.qrels
+    karat evaluate a.run --judged judged.qrels --people people.qrels --plan todo.jsonl
+    """
+    paths = existing(runs)
+    plans = [one for one in output if Path(one).suffix == _PLAN]
+    sheets = _sheets([one for one in output if one not in plans], [judged, *paths])
+    targets = [writable(one, [judged, *paths]) for one in plans]
+    drawn = plan_labels(judged, paths, budget=budget, pairs=pairs, k=k, seed=seed)
+    for target in targets:
+        drawn.save(target)
+        remark(f"wrote {target}")
+    rows = _plan_rows(drawn, queries, corpus)
+    for sheet in sheets:
+        write_sheet(sheet, rows)
+    _say_size(rows)
+
+
+def _sheets(output: Sequence[str], inputs: Sequence[str]) -> list[Path]:
+    """The files to label in, checked before any work."""
+    targets = [writable(one, inputs) for one in output]
+    for target in targets:
+        if target.suffix not in SHEETS:
+            raise UsageError(
+                f"-o {target}: the extension chooses the format, one of "
+                f"{', '.join(SHEETS)}"
+            )
+    refuse_labels(targets)
+    return targets
+
+
+def _plan_rows(
+    drawn: LabelPlan, queries: str | None, corpus: str | None
+) -> list[dict[str, Any]]:
+    pairs = [(label.query, label.document, None) for label in drawn.labels]
+    rows = sheet_rows(pairs, {}, queries, corpus)
+    return [{**row, **more} for row, more in zip(rows, drawn.rows(), strict=True)]
+
+
+def _say_size(rows: Sequence[dict[str, Any]]) -> None:
+    queries = counted(len({row["query"] for row in rows}), "query")
+    remark(f"{counted(len(rows), 'document')} of {queries} to label")
+    if not any(row["text"] for row in rows):
+        remark("none of them has a text: --corpus and --queries name files of texts")
+
+
+@command.command("apply", cls=Command)
 @click.argument("files", nargs=-1, required=True, metavar="LABELS...")
 @options.gold(help="The gold so far, if there is any.")
 @file_option("-o", "--output", required=True, help="Where the new gold goes.")
-def command(action: str, files: tuple[str, ...], gold: str | None, output: str) -> None:
+def apply(files: tuple[str, ...], gold: str | None, output: str) -> None:
     """Merge LABELS into gold, with who gave them and when.
 
-    A report (karat evaluate ... -o report.html) lets people grade what was retrieved,
-    and saves their labels, one JSON line each. A sheet (karat pool ... -o sheet.csv)
-    holds them in rows; those without a grade are left alone, and so is the gold where
-    the grade is "can't tell". Of several labels of a document the last one counts.
+    A page (karat label new, or a report: karat evaluate ... -o report.html) lets people
+    grade what was retrieved, and saves their labels, one JSON line each. A sheet (karat
+    pool ... -o sheet.csv) holds them in rows; those without a grade are left alone, and
+    so is the gold where the grade is "can't tell". Of several labels of a document the
+    last one counts.
 
     \b
     karat label apply sheet.csv -o gold.qrels
     karat label apply labels.jsonl --gold gold.qrels -o labelled.qrels
     """
-    del action
     paths = existing(files)
     target = writable(output, [*paths, gold])
     before = Dataset(gold=Gold()) if gold is None else _gold_or_samples(gold)
@@ -44,8 +179,8 @@ def command(action: str, files: tuple[str, ...], gold: str | None, output: str) 
         done = apply_labels(path, merged)
         merged = done.gold
         remark(f"{path}: {done}")
-        for query, item, old, new in done.changed[:_SHOWN]:
-            remark(f"{query} {item}: {old:g} -> {new:g}")
+        for query, item, old, new_grade in done.changed[:_SHOWN]:
+            remark(f"{query} {item}: {old:g} -> {new_grade:g}")
     role: Any = "gold" if before.run is None else None
     write_dataset(replace(before, gold=merged), target, role=role)
 

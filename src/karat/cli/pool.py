@@ -1,25 +1,29 @@
 """`karat pool`: which documents of several runs people should label, as a sheet."""
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import click
 
 from karat.cli import options
 from karat.cli.command import Command, remark
 from karat.cli.options import existing, writable, write_dataset
+from karat.cli.outputs import PAGE
 from karat.data.gold import Gold
-from karat.data.queries import Dataset
+from karat.data.queries import Dataset, Query
 from karat.data.tables import counted
 from karat.errors import UsageError
 from karat.fusion.pooling import choose_pool
 from karat.reading.readers import read, read_corpus, read_queries
 from karat.reports.files import rows_as_csv
+from karat.reports.page import labelling_page
 from karat.writing import write_file
 
-_SHEET = ".csv"
+SHEETS = (".csv", PAGE)
+"""The endings of files in which people label."""
+
 # As in trec_eval: in the pool, and not judged.
 _UNJUDGED = -1.0
 
@@ -43,7 +47,8 @@ _UNJUDGED = -1.0
 @options.queries
 @options.corpus
 @options.outputs(
-    help="A sheet to label (.csv), or the pool with grade -1 (.qrels); repeatable."
+    help="A sheet or page to label (.csv, .html), or the pool with grade -1 (.qrels); "
+    "repeatable."
 )
 def command(
     *,
@@ -69,53 +74,77 @@ def command(
     if not output:
         raise UsageError("there is nothing to do: name a sheet, as in -o sheet.csv")
     targets = [writable(one, [*paths, gold]) for one in output]
+    sheets = [one for one in targets if one.suffix in SHEETS]
+    refuse_labels(sheets)
+    pool, facts = pool_of(paths, k=k, by=by, budget=budget, gold=gold)
+    rows = sheet_rows(pool, facts, queries, corpus)
     for target in targets:
-        _refuse_labels(target)
-    labels = (read(gold, "gold").gold or Gold()).documents if gold else None
-    pool = choose_pool(
-        [loaded.run for path in paths if (loaded := read(path, "run")).run],
-        k=k,
-        by=by,
-        budget=budget,
-        labelled=labels,
-    )
-    names = {name for row in pool.values() for name in row}
-    texts = read_corpus(corpus, ids=names) if corpus else {}
-    facts = read_queries(queries) if queries else {}
-    rows = [
-        {
-            "query": query,
-            "question": facts[query].text if query in facts else None,
-            "document": None if row[name] == name else name,
-            "text": row[name] or texts.get(name),
-            "grade": None,
-        }
-        for query, row in pool.items()
-        # By name, so that nobody is told what a system found good.
-        for name in sorted(row)
-    ]
-    for target in targets:
-        if Path(target).suffix == _SHEET:
-            write_file(target, rows_as_csv(rows))
-            remark(f"wrote {target}")
-        elif any(name == text for row in pool.values() for name, text in row.items()):
+        if target in sheets:
+            write_sheet(target, rows)
+        elif any(row["document"] is None for row in rows):
             raise UsageError(f"-o {target}: documents without ids go into a sheet only")
         else:
-            unjudged = {q: dict.fromkeys(row, _UNJUDGED) for q, row in pool.items()}
+            unjudged: dict[str, dict[str, float]] = {}
+            for query, name, _ in pool:
+                unjudged.setdefault(query, {})[name] = _UNJUDGED
             write_dataset(Dataset(gold=Gold(unjudged)), target, role="gold")
     size = counted(len(rows), "document")
-    remark(f"{size} of {counted(len(pool), 'query')} to label")
+    remark(f"{size} of {counted(len({q for q, *_ in pool}), 'query')} to label")
 
 
-def _refuse_labels(target: Path) -> None:
+def pool_of(
+    paths: Sequence[str], *, gold: str | None = None, **how: Any
+) -> tuple[list[tuple[str, str, str | None]], dict[str, Query]]:
+    """The documents to label, each with the text that a run has, and the questions."""
+    labels = (read(gold, "gold").gold or Gold()).documents if gold else None
+    loaded = [read(path, "run") for path in paths]
+    runs = [one.run for one in loaded if one.run]
+    pool = choose_pool(runs, labelled=labels, **how)
+    # By name, so that nobody is told what a system found good.
+    rows = [(q, name, row[name]) for q, row in pool.items() for name in sorted(row)]
+    return rows, {q: fact for one in loaded for q, fact in one.queries.items()}
+
+
+def sheet_rows(
+    pairs: Sequence[tuple[str, str, str | None]],
+    facts: Mapping[str, Query],
+    queries: str | None,
+    corpus: str | None,
+) -> list[dict[str, str | None]]:
+    """A row for each document to label, with its text, the question and no grade."""
+    texts = read_corpus(corpus, ids={name for _, name, _ in pairs}) if corpus else {}
+    asked = {**facts, **(read_queries(queries) if queries else {})}
+    return [
+        {
+            "query": query,
+            "question": asked[query].text if query in asked else None,
+            "document": None if text == name else name,
+            "text": text or texts.get(name),
+            "grade": None,
+        }
+        for query, name, text in pairs
+    ]
+
+
+def write_sheet(target: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write rows to label: for a spreadsheet, or as a page that takes grades."""
+    if target.suffix == PAGE:
+        write_file(target, labelling_page("Documents to label", rows))
+    else:
+        write_file(target, rows_as_csv(rows))
+    remark(f"wrote {target}")
+
+
+def refuse_labels(targets: Sequence[Path]) -> None:
     """Refuse to overwrite a sheet in which somebody has labelled something."""
-    if target.suffix != _SHEET or not target.is_file():
-        return
-    with target.open(encoding="utf-8", errors="replace", newline="") as file:
-        labelled = sum(bool(row.get("grade")) for row in csv.DictReader(file))
-    if labelled:
-        raise UsageError(
-            f"{target} has {counted(labelled, 'grade')} that would be lost; "
-            f"karat label apply {target} -o gold.qrels keeps them, and --gold "
-            "gold.qrels then leaves out what is labelled"
-        )
+    for target in targets:
+        if target.suffix == PAGE or not target.is_file():
+            continue
+        with target.open(encoding="utf-8", errors="replace", newline="") as file:
+            labelled = sum(bool(row.get("grade")) for row in csv.DictReader(file))
+        if labelled:
+            raise UsageError(
+                f"{target} has {counted(labelled, 'grade')} that would be lost; "
+                f"karat label apply {target} -o gold.qrels keeps them, and --gold "
+                "gold.qrels then leaves out what is labelled"
+            )

@@ -126,8 +126,7 @@ def _read_labels(rows: Any, where: Source) -> Iterator[_Label]:
 
 def _read_label(row: Mapping[str, Any], notes: Notes, *, sheet: bool) -> _Label:
     if sheet:
-        # What would be a formula in a spreadsheet was written behind a quote.
-        row = {n: c[1:] if _QUOTED.match(c or "") else c for n, c in row.items()}
+        row = unquoted(row)
     names = ("query", "document", "text", "grade", "who", "when")
     query, document, text, grade, who, when = map(row.get, names)
     if query is None or (document is None and text is None):
@@ -145,6 +144,11 @@ def _read_label(row: Mapping[str, Any], notes: Notes, *, sheet: bool) -> _Label:
         f"{PEOPLE}{name}" + (f"@{str(when)[:10]}" if when else ""),
         row.get("gold_fingerprint"),
     )
+
+
+def unquoted(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of a sheet without the quotes before what would be formulas there."""
+    return {n: c[1:] if _QUOTED.match(c or "") else c for n, c in row.items()}
 
 
 def _merge(labels: Iterator[_Label], gold: Gold) -> LabelChanges:

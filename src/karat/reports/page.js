@@ -8,6 +8,9 @@
   const packed = [...document.querySelectorAll("script.block")];
   const byId = (id) => document.getElementById(id);
   const several = data.systems.length > 1;
+  // Without gold there is nothing to score; who labels blind sees no run and no rank.
+  const scored = data.metrics.length > 0;
+  const blind = Boolean(data.blind);
   const PAGE = 100;
   const GRADES = [0, 1, 2, 3];
   const UNDECIDED = "can't tell";
@@ -51,6 +54,7 @@
     if (data.tags.length) {
       found.push({ key: "tags", name: "tags", value: (row) => data.tagged[row].map((n) => data.tags[n]).join(", "), text: true });
     }
+    if (!scored) return found;
     data.systems.forEach((system, s) => {
       const metrics = several ? [metric()] : data.metrics.map((_, m) => m);
       for (const m of metrics) {
@@ -163,7 +167,7 @@
 
   // The drawer ------------------------------------------------------------------
   const drawer = byId("drawer");
-  const view = { row: 0, labelling: false, shuffled: false, order: [], place: 0 };
+  const view = { row: 0, labelling: blind, shuffled: false, order: [], place: 0 };
   const show = async (row) => {
     view.row = row;
     view.place = 0;
@@ -174,6 +178,7 @@
     view.one = block.rows[row % data.size];
     if (!drawer.open) drawer.showModal();
     fill();
+    if (view.labelling) focus();
     drawer.scrollTop = 0;
   };
   const step = (by) => {
@@ -198,13 +203,14 @@
       button("Previous", () => step(-1), { id: "previous", disabled: place <= 0 }),
       button("Next", () => step(1), { id: "next", disabled: place < 0 || place >= state.rows.length - 1 }),
       make("span", { class: "grow" }),
-      button("Label", toggle, { id: "labelling", "aria-pressed": String(view.labelling) }),
+      blind ? null : button("Label", toggle, { id: "labelling", "aria-pressed": String(view.labelling) }),
       button("Close", () => drawer.close(), { id: "close" }),
     );
     const head = make("p", { class: "soft" }, exact(data.queries[row]), " ", ...tags);
     const told = trouble(row).map((text) => make("p", { class: "warning" }, text));
-    const parts = [bar, head, title, ...told, scores(row)];
-    if (!view.labelling) parts.push(gold(one), ...reasons(one), rankings(one));
+    const parts = [bar, head, title, ...told];
+    if (scored) parts.push(scores(row));
+    if (!view.labelling) parts.push(...(scored ? [gold(one)] : []), ...reasons(one), rankings(one));
     else parts.push(labelling(one));
     const held = document.activeElement.id;
     byId("drawer-inside").replaceChildren(...parts);
@@ -405,7 +411,7 @@
     });
     const help = "Keys 0 to 3 grade the document in focus and go on, ? says that you can't tell; up and down move. The same key again takes a label back. Labels stay in this browser until they are downloaded; karat label apply adds them to the gold.";
     const empty = cards.length ? null : make("p", { class: "soft" }, "There are no documents to label: evaluate with --keep.");
-    return make("section", {}, make("h3", {}, "Label what was retrieved"), make("p", { class: "soft" }, help), make("div", { class: "tools" }, make("label", {}, "Your name ", name), make("label", {}, mixed, " Shuffled, without ranks")), empty, make("ol", { class: "ranking pool" }, ...cards));
+    return make("section", {}, make("h3", {}, "Label what was retrieved"), make("p", { class: "soft" }, help), make("div", { class: "tools" }, make("label", {}, "Your name ", name), blind ? null : make("label", {}, mixed, " Shuffled, without ranks")), empty, make("ol", { class: "ranking pool" }, ...cards));
   };
   const focus = () => {
     const cards = drawer.querySelectorAll(".pool > li");
@@ -448,6 +454,7 @@
   byId("tag").append(...data.tags.map((name, n) => make("option", { value: n }, name)));
   byId("tag-label").hidden = data.tags.length === 0;
   byId("only").querySelector("[value=differ]").hidden = !several;
+  byId("only").parentElement.hidden = !scored;
   for (const id of ["metric", "tag", "only"]) byId(id).addEventListener("change", select);
   byId("search").addEventListener("input", select);
   byId("tools").addEventListener("submit", (event) => event.preventDefault());

@@ -4,8 +4,15 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from hashlib import sha256
+from itertools import groupby
+from operator import itemgetter
+
+import numpy as np
 
 from karat.comparison.comparison import Comparison
+from karat.data.policies import Policies
+from karat.data.queries import Query
+from karat.data.runs import Document
 from karat.data.tables import DASH, Table, counted, number
 from karat.reports.charts import draw_intervals
 from karat.reports.details import Details, Notes
@@ -71,6 +78,49 @@ def as_html(
         "fingerprints": dict(zip(first.queries, first.digests, strict=True)),
     }
     return page(title, sections, data, blocks)
+
+
+def labelling_page(title: str, rows: Sequence[Mapping[str, str | None]]) -> str:
+    """A page on which people grade documents that nobody has labelled.
+
+    Each row has a query, its question, a document and its text. They stay in their
+    order, and the page does not say which run found what, or where.
+    """
+    parts = [[*own] for _, own in groupby(rows, key=itemgetter("query"))]
+    # Single documents of a query may be drawn far apart: so each part has a name.
+    names = [*map(str, range(len(parts)))]
+    named = [*zip(names, parts, strict=True)]
+    documents = Evaluation(
+        run="documents",
+        gold="",
+        queries=names,
+        columns={},
+        missing=np.zeros(len(names), bool),
+        policies=Policies(),
+        facts={name: Query(name, own[0]["question"]) for name, own in named},
+        kept={
+            name: tuple(Document(row["document"], row["text"]) for row in own)
+            for name, own in named
+        },
+    )
+    details = Details(board_of(documents))
+    blocks, cut = details.blocks()
+    listed = [(row["query"], row["document"] or row["text"]) for row in rows]
+    data = {
+        **details.table(),
+        "queries": [own[0]["query"] for own in parts],
+        "gold": sha256(json.dumps(listed).encode()).hexdigest()[:16],
+        "fingerprints": {},
+        "blind": True,
+    }
+    how = (
+        "Open the first query, give each document a grade from 0 (not relevant) to 3 "
+        "(perfect), and go on in this order. Then download the labels; "
+        "karat label apply makes gold of them."
+    )
+    inside = [tag("p", how), Markup(_TABLE), tag("p", cut, _class="note")]
+    heading = counted(len({row["query"] for row in rows}), "query")
+    return page(title, [section("queries", heading, *inside)], data, blocks)
 
 
 def _verdict(board: Leaderboard, comparison: Comparison | None) -> Markup:
