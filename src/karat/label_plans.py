@@ -77,8 +77,13 @@ class LabelPlan:
         Raises:
             DataError: a line lacks what a plan says, or lines are of several plans.
         """
-        rows = _read_rows(path)
+        line = None
+        problem = (
+            "is no plan: each line needs query, document and probability, and all of "
+            "them the same pool and drawn"
+        )
         try:
+            rows = _read_rows(path)
             labels = tuple(
                 PlannedLabel(
                     str(r["query"]), str(r["document"]), float(r["probability"])
@@ -87,15 +92,17 @@ class LabelPlan:
             )
             ((pool, drawn),) = {(r["pool"], r["drawn"]) for r in rows}
             sane = all(0 < label.probability <= 1 for label in labels)
+        except DataError as error:
+            sane, problem, line = False, error.problem, error.line
         except (KeyError, TypeError, ValueError):
             sane = False
         if not sane:
             raise DataError(
-                "is no plan: each line needs query, document and probability, and all "
-                "of them the same pool and drawn",
-                path=os.fspath(path),
+                problem,
+                path=path,
+                line=line,
                 hint="karat label plan judged.qrels a.run --budget 300 -o todo.jsonl "
-                "writes one",
+                "writes a plan",
             )
         return cls(labels, pool, drawn == "pairs")
 

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, fields
-from pathlib import Path
 
 import click
 
 from karat.cli import options, outputs
+from karat.cli.combined import is_combined, show_combined
 from karat.cli.command import Command, by_flag, flag
-from karat.cli.options import Gating, Scoring, existing
+from karat.cli.options import Combining, Gating, Scoring, existing, named_paths
 from karat.comparison.compare import CORRECTIONS, TESTS, compare
 from karat.comparison.differences import Test
 from karat.comparison.pairing import average
@@ -43,12 +43,15 @@ _SCORING = [one.name for one in fields(Scoring) if one.name not in {"gold", "map
     type=click.Choice(CORRECTIONS),
     help="Of p for several comparisons; default: maxt, holm for all pairs.",
 )
-@click.option(
-    "--plan",
-    type=float,
-    is_flag=False,
-    flag_value=0.02,
-    help="How many such queries would show this difference.  [default: 0.02]",
+@options.people(
+    click.option(
+        "--plan",
+        metavar="VALUE|FILE",
+        is_flag=False,
+        flag_value="0.02",
+        help="How many such queries would show this difference.  [default: 0.02] "
+        "With --judged: the file of karat label plan.",
+    )
 )
 @click.option(
     "--replicates",
@@ -76,7 +79,7 @@ def command(
     cluster: str | None,
     test: Test,
     correction: str | None,
-    plan: float | None,
+    combining: Combining,
     replicates: Sequence[str],
     scoring: Scoring,
     corpus: str | None,
@@ -95,7 +98,15 @@ def command(
     karat compare main.json branch.json
     karat compare bm25.run dense.run --gold gold.qrels -m ndcg@10 --margin ndcg@10=0.01
     karat compare main.json branch.json --max-drop ndcg@10=0.02
+    karat compare a.run b.run --judged judged.qrels --people people.qrels \\
+        --plan todo.jsonl
     """
+    if is_combined(combining):
+        if len(runs) < 2:  # noqa: PLR2004
+            raise UsageError("there is nothing to compare: name two runs or more")
+        show_combined(runs, metrics, scoring, combining, output, json=json)
+        return
+    difference = _difference(combining.plan)
     paths = existing(runs)
     gates = outputs.read_gates(gating)
     inputs = [*paths, scoring.gold]
@@ -106,13 +117,8 @@ def command(
         how["metrics"] = scored
     if target.pages:
         how |= {"keep": outputs.SHOWN_DEPTH, "judged": True}
-    names = [Path(path).name for path in paths]
-    if len({*names}) < len(names):
-        # Files of one name in several folders are told apart by their paths.
-        names = paths
-    named = [*zip(names, paths, strict=True)]
     flags = [*filter(by_flag, (*_SCORING, "corpus"))]
-    evaluations = evaluations_of(named, how.pop("gold"), how, flags)
+    evaluations = evaluations_of(named_paths(paths), how.pop("gold"), how, flags)
     evaluations = _systems(evaluations, replicates)
     comparison = compare(
         *evaluations,
@@ -125,7 +131,7 @@ def command(
         correction=correction,
         force=force,
     )
-    tables = [] if plan is None else [comparison.plan(plan)]
+    tables = [] if difference is None else [comparison.plan(difference)]
     shown = evaluations
     if no_text:
         comparison = comparison.without_texts()
@@ -144,6 +150,16 @@ def command(
     tables += comparison.tables()
     target.deliver(text, tables, results, comparison.headline)
     target.conclude(candidates, results, strict=gating.strict)
+
+
+def _difference(text: str | None) -> float | None:
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        raise UsageError(
+            f"--plan takes a difference such as 0.02, got {text!r}; a file of karat "
+            "label plan goes with --judged and --people"
+        ) from None
 
 
 def _margins(pairs: Sequence[str]) -> dict[str, float]:

@@ -9,8 +9,9 @@ from typing import Any
 import click
 
 from karat.cli import options, outputs
+from karat.cli.combined import is_combined, show_combined
 from karat.cli.command import Command, by_flag, file_option, flag, remark
-from karat.cli.options import Gating, Judging, Scoring, collect, existing
+from karat.cli.options import Combining, Gating, Judging, Scoring, collect, existing
 from karat.data.policies import policies_for
 from karat.data.queries import Dataset
 from karat.data.tables import Table
@@ -36,6 +37,7 @@ class Options:
     runs: Sequence[str]
     metrics: Sequence[str]
     scoring: Scoring
+    combining: Combining
     format: str | None
     by: str | None
     slice: str | None
@@ -54,6 +56,9 @@ class Options:
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
 @options.metrics
 @options.scoring
+@options.people(
+    file_option("--plan", help="With --judged: the file of karat label plan.")
+)
 @click.option(
     "--format",
     metavar="FORMAT",
@@ -95,7 +100,19 @@ def command(options: Options) -> None:
     karat evaluate 'runs/*.parquet' --parts --gold gold.parquet
     karat evaluate samples.jsonl --fail-under recall@5=0.8
     karat evaluate samples.jsonl -m context_recall@5 --model NAME
+    karat evaluate run.trec --judged judged.qrels --people people.qrels \\
+        --plan todo.jsonl
     """
+    if is_combined(options.combining):
+        show_combined(
+            options.runs,
+            options.metrics,
+            options.scoring,
+            options.combining,
+            options.output,
+            json=options.json,
+        )
+        return
     scoring, judging = options.scoring, options.judging
     paths = existing(options.runs, scoring.gold, expand=not options.parts)
     gates = outputs.read_gates(options.gating)

@@ -64,16 +64,18 @@ def new(
         rows = _plan_rows(LabelPlan.load(paths[0]), queries, corpus)
     else:
         rows = sheet_rows(*pool_of(paths, k=k), queries, corpus)
-    for target in targets:
-        write_sheet(target, rows)
-    _say_size(rows)
+    _write_sheets(targets, rows)
 
 
 @command.command("plan", cls=Command)
 @click.argument("judged", metavar="JUDGED")
 @click.argument("runs", nargs=-1, metavar="[RUN]...")
 @click.option(
-    "--budget", metavar="N", type=COUNT, required=True, help="Labels people can give."
+    "--budget",
+    metavar="N",
+    type=COUNT,
+    required=True,
+    help="About how many labels people give.",
 )
 @flag("--pairs", help="Draw single documents of the runs, not whole queries.")
 @click.option(
@@ -120,10 +122,11 @@ def plan(
     for target in targets:
         drawn.save(target)
         remark(f"wrote {target}")
-    rows = _plan_rows(drawn, queries, corpus)
-    for sheet in sheets:
-        write_sheet(sheet, rows)
-    _say_size(rows)
+    if sheets:
+        _write_sheets(sheets, _plan_rows(drawn, queries, corpus))
+    else:
+        size = counted(len(drawn.labels), "document")
+        remark(f"{size} of {counted(len(drawn.queries), 'query')} to label")
 
 
 def _sheets(output: Sequence[str], inputs: Sequence[str]) -> list[Path]:
@@ -147,7 +150,9 @@ def _plan_rows(
     return [{**row, **more} for row, more in zip(rows, drawn.rows(), strict=True)]
 
 
-def _say_size(rows: Sequence[dict[str, Any]]) -> None:
+def _write_sheets(targets: Sequence[Path], rows: Sequence[dict[str, Any]]) -> None:
+    for target in targets:
+        write_sheet(target, rows)
     queries = counted(len({row["query"] for row in rows}), "query")
     remark(f"{counted(len(rows), 'document')} of {queries} to label")
     if not any(row["text"] for row in rows):

@@ -228,6 +228,31 @@ scoring = collect(
 
 
 @dataclass(frozen=True)
+class Combining:
+    """A judge's labels of all queries, and people's of those that a plan drew."""
+
+    judged: str | None
+    people: str | None
+    plan: str | None
+    width: float | None
+
+
+people = partial(
+    collect,
+    "combining",
+    Combining,
+    file_option("--judged", help="A judge's labels of all queries, in place of gold."),
+    file_option("--people", help="With --judged: people's labels of what was drawn."),
+    click.option(
+        "--width",
+        type=click.FloatRange(min=0, min_open=True),
+        help="With --judged: how many labels an interval this wide takes.",
+    ),
+)
+"""Scores by people and a judge combined; the command brings --plan."""
+
+
+@dataclass(frozen=True)
 class Gating:
     """What decides whether a build fails."""
 
@@ -384,6 +409,12 @@ def existing(
     if [*paths, gold].count(STDIN) > 1:
         raise UsageError("standard input can be read once only: one - at most")
     return paths
+
+
+def named_paths(paths: Sequence[str]) -> list[tuple[str, str]]:
+    """The paths with their names; files of one name are told apart by their paths."""
+    names = [Path(path).name for path in paths]
+    return [*zip(names if len({*names}) == len(names) else paths, paths, strict=True)]
 
 
 def writable(target: str, inputs: Sequence[str | None] = ()) -> Path:
