@@ -8,7 +8,6 @@ import click
 from karat.cli.command import by_flag
 from karat.cli.options import Combining, Scoring, existing, named_paths
 from karat.cli.outputs import Outputs
-from karat.combined_labels import combine_labels
 from karat.errors import UsageError
 from karat.metrics import split_metrics
 
@@ -55,6 +54,9 @@ def show_combined(
     json: bool,
 ) -> None:
     """Score runs by people and a judge combined, and show it."""
+    # Only who combines labels pays for importing it.
+    from karat.combined_labels import combine_labels  # noqa: PLC0415
+
     paths = existing(runs)
     labels = [combining.judged, combining.people, combining.plan]
     target = Outputs.plan(output, [*paths, *labels], _FORMATS, json=json)
