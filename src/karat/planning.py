@@ -24,7 +24,7 @@ from karat.reading.pair import Pair, pair
 from karat.reading.readers import read, read_corpus, read_queries
 from karat.results.measures import Measure, read_measure
 
-DEFAULT_METRICS = ("hit@5", "recall@5", "precision@5", "rr", "ndcg@10")
+DEFAULT_METRICS = ("ndcg@10", "rr", "recall@5", "precision@5", "hit@5")
 
 _JUDGED_AT = 10
 _EXPECTED = ALIASES["expected"].split()

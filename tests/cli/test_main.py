@@ -209,7 +209,7 @@ def test_what_can_happen_has_its_own_end(
 def test_the_demo_says_what_to_type_next(karat: Karat) -> None:
     done = karat("demo")
     assert (done.code, done.err) == (0, "")
-    assert "2 runs against gold.qrels: 40 queries" in done.out
+    assert "2 runs against gold.qrels: 39 of 40 queries (1 undefined)" in done.out
     assert "ndcg@10 by tag" in done.out
     assert "karat evaluate dense.run --gold gold.qrels --explain q02" in done.out
 

@@ -16,7 +16,7 @@ def first_metric(out: str) -> str:
 def test_each_source_beats_the_one_below(
     karat: Karat, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert first_metric(karat(*RUN).out) == "hit@5"
+    assert first_metric(karat(*RUN).out) == "ndcg@10"
     monkeypatch.setenv("KARAT_METRICS", "recall@2 rr")
     assert first_metric(karat(*RUN).out) == "recall@2"
     assert first_metric(karat(*RUN, "-m", "recall@3").out) == "recall@3"

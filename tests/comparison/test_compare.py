@@ -141,6 +141,25 @@ def test_movers_name_queries_and_ranks(compared: Comparison) -> None:
     assert {item: before for item, (before, _) in biggest.ranks.items()} == trace
 
 
+def test_movers_and_boards_follow_the_first_metric_that_is_not_0_or_1() -> None:
+    gold = {query: ["a", "b"] for query in "pqr"}
+    old = {query: ["x", "y", "z", "a"] for query in gold}
+    new = {"p": ["a", "x"], "q": ["a", "b"], "r": ["x", "a"]}
+    metrics = ["hit@1", "rr", "recall@5"]
+    found = karat.compare(old, new, gold=gold, metrics=metrics)
+    # By rr p and q changed alike, and q more by recall.
+    changed = [(mover.query, mover.metric) for mover in found.movers]
+    assert changed == [("q", "rr"), ("p", "rr"), ("r", "rr")]
+    title = found.movers_table(2).title
+    assert title == (
+        "queries that changed most by rr, losses first: 2 of 3; -o FILE.html has all"
+    )
+    runs = {"old": {"p": ["a", "x"], "q": ["x"]}, "new": {"p": ["a", "b"], "q": ["x"]}}
+    board = karat.leaderboard(runs, gold=gold, metrics=["hit@1", "recall@2"])
+    assert board.leading == "recall@2"
+    assert [one.run for one in board.ranked()] == ["new", "old"]
+
+
 def test_only_unchanged_queries_are_compared() -> None:
     relabelled = {**GOLD, "q0": {"q0-a": 3}, "extra": {"z": 1}}
     del relabelled["q1"]
@@ -437,7 +456,7 @@ def test_no_p_is_shown_as_0() -> None:
     gained = np.repeat([1.0, 0.0], [16, 44])
     found = measure(("hit@1", "a", "b"), Pairs(gained * 0, gained, binary=True))
     table = Comparison("a", ("b",), (found,)).summary()
-    assert table.rows[0][5] == "below 0.0001"
+    assert table.rows[0][5] == "<0.0001"
 
 
 @pytest.mark.parametrize("hole", [False, True])

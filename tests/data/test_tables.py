@@ -48,11 +48,22 @@ def test_a_column_wider_than_all_room_gets_a_part_of_its_own() -> None:
     assert [part.columns for part in table.folded(10)] == [["a", "b"], ["a", "c"]]
 
 
-def test_tables_of_texts_are_not_folded() -> None:
+def test_tables_of_texts_are_wrapped_where_that_is_enough_else_folded() -> None:
     table = Table(["a", "b", "c"], [["x", "y" * 50, "z" * 50]], texts=(0, 1, 2))
-    assert table.folded(20) == [table]
     (part,) = table.folded(30)
     assert part.columns == table.columns
+    parts = table.folded(20)
+    assert [part.columns for part in parts] == [["a", "b"], ["a", "c"]]
+    assert all(part.width <= 20 for part in parts)
+    for part, text in zip(parts, table.rows[0][1:], strict=True):
+        assert "".join(row[1] for row in part.rows) == text
+
+
+def test_spare_columns_are_left_out_first() -> None:
+    table = Table(["a", "b", "c"], [["x", "1" * 10, "2" * 10]], spare=1)
+    assert table.folded(25) == [table]
+    (part,) = table.folded(20)
+    assert part.columns == ["a", "b"]
 
 
 SENTENCE = st.lists(

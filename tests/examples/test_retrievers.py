@@ -21,7 +21,7 @@ NAMES = {
     "qdrant_collection.py": "qdrant",
 }
 SCORES = (
-    "{'hit@5': 1.0, 'recall@5': 1.0, 'precision@5': 0.2, 'rr': 1.0, 'ndcg@10': 1.0}"
+    "{'ndcg@10': 1.0, 'rr': 1.0, 'recall@5': 1.0, 'precision@5': 0.2, 'hit@5': 1.0}"
 )
 WITHOUT = {"opensearch_responses.py", "test_with_pytest.py"}
 SRC = Path(karat.__file__).parents[1]

@@ -228,12 +228,13 @@ class Mover:
         return self.candidate_score - self.baseline_score
 
 
-def movers_of(metric: str, pairing: Pairing) -> list[Mover]:
-    """The queries that changed most, with the ranks of their gold items."""
+def movers_of(metrics: Sequence[str], pairing: Pairing) -> list[Mover]:
+    """The queries that changed most by the first, then by the other metrics."""
     baseline, other = pairing.baseline, pairing.candidate
+    metric = metrics[0]
     old, new, _ = pairing.scores(metric)
-    change = np.abs(pairing.differences(metric))
-    order = np.argsort(-change, kind="stable")[:MOVERS]
+    changes = [np.abs(pairing.differences(one)) for one in metrics]
+    change, order = changes[0], np.lexsort([-one for one in changes[::-1]])[:MOVERS]
     before = _first_ranks(baseline, metric)
     after = _first_ranks(other, metric)
     movers = []

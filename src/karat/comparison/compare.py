@@ -24,7 +24,7 @@ from karat.evaluation import check_options
 from karat.leaderboards import evaluations_of
 from karat.metrics import Metric, read_metric, split_metrics
 from karat.results.evaluation import Evaluation
-from karat.results.leaderboard import notice_lines
+from karat.results.leaderboard import leading, notice_lines
 from karat.stats.multiple_tests import Adjusted, benjamini_hochberg, holm, max_t
 from karat.stats.sign_flip import Flips, flipped
 from karat.version import __version__
@@ -103,7 +103,9 @@ def compare(  # noqa: PLR0913
     correction = _correction(pairings, correction, test, all_pairs=all_pairs)
     differences = _differences(asked, pairings, own, margins, test, correction)
     changes = _changes(own, asked)
-    movers = [mover for pairing in own for mover in movers_of(asked[0], pairing)]
+    first = leading({metric: baseline[metric] for metric in asked})
+    telling = [first, *(metric for metric in asked if metric != first)]
+    movers = [mover for pairing in own for mover in movers_of(telling, pairing)]
     movers.sort(key=lambda mover: -abs(mover.difference))
     return Comparison(
         baseline=baseline.run,

@@ -1,16 +1,16 @@
 """Comparisons: what was found between a baseline and its candidates, as a value."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from karat.comparison.changes import Change, Mover
 from karat.comparison.differences import Difference, about, show_p
 from karat.comparison.pairing import left_out
-from karat.data.tables import DASH, Table, counted, number
+from karat.data.tables import DASH, Table, number
 from karat.errors import FormatError
 from karat.results.evaluation import Evaluation
 from karat.results.leaderboard import Leaderboard
@@ -36,6 +36,10 @@ _BEFORE = (
     *("baseline_mean", "candidate_mean", "difference"),
 )
 _AFTER = ("p", "adjusted_p", "verdict", "wins", "ties", "losses")
+_COLUMNS = (
+    *("metric", "verdict", "baseline", "candidate", "difference (95%)", "p"),
+    *("n", "win/tie/loss"),
+)
 _SHOWN = 10
 _LONG = 60
 _MOVES = 4
@@ -88,13 +92,18 @@ class Comparison(PlainResult):
         return len({(one.baseline, one.candidate) for one in self.differences})
 
     @property
+    def _n(self) -> str:
+        """How many queries there are scores for in both, over all metrics."""
+        counts = [one.n for one in self.differences]
+        return " to ".join(dict.fromkeys(map(str, (min(counts), max(counts)))))
+
+    @property
     def method(self) -> str:
         """What p and intervals rest on: test, correction, level, queries and gold."""
         said = f"{_TESTS[self.test]}, level 0.05"
         if (pairs := self._pairs) > 1:
             said += f"; {_CORRECTIONS[self.correction].format(pairs)}"
-        counts = sorted({one.n for one in self.differences})
-        said += f"; n = {' to '.join(dict.fromkeys(map(str, (counts[0], counts[-1]))))}"
+        said += f"; n = {self._n}"
         gold = self.provenance.get("gold")
         return f"{said}; gold: {gold}" if gold else said
 
@@ -108,8 +117,7 @@ class Comparison(PlainResult):
         for one in self.differences:
             count = one.queries_for(difference)
             needed = about(count) if math.isfinite(count) else DASH
-            name = _name(one, several=True)
-            rows.append([name, number(one.spread), str(one.n), needed])
+            rows.append([self._name(one), number(one.spread), str(one.n), needed])
         title = f"queries that would show a difference of {difference:g}"
         columns = ["metric", "spread between queries", "queries", "needed"]
         return Table(columns, rows, title=title, texts=(0,))
@@ -128,8 +136,7 @@ class Comparison(PlainResult):
         told = "worse" if names["worse"] else "better"
         parts = []
         for outcome, own in names.items():
-            more = [f"{len(own) - _NAMED} more"] if len(own) > _NAMED else []
-            shown = f" ({', '.join([*own[:_NAMED], *more])})" if outcome == told else ""
+            shown = f" ({_few_of(own)})" if outcome == told else ""
             parts += [f"{outcome} by {len(own)}{shown}"] if own else []
         mixed = ": mixed" if names["better"] and names["worse"] else ""
         return ", ".join(parts) + mixed
@@ -159,44 +166,66 @@ class Comparison(PlainResult):
 
     def summary(self) -> Table:
         """A row per metric and pair: means, difference, verdict."""
-        rows = [_row(one, several=self._pairs > 1) for one in self.differences]
-        adjusted = ", not adjusted" if self.correction in ("holm", "bh") else ""
-        columns = _columns(f"95% interval{adjusted}")
-        title = f"{', '.join(self.candidates)} compared with {self.baseline}"
+        rows = [_row(one, self._name(one)) for one in self.differences]
+        names = ", ".join(self.candidates)
+        if len(self.candidates) > _NAMED:
+            names = f"{len(self.candidates)} runs"
+        title = f"{names} compared with {self.baseline}"
         if self.differences:
-            count = counted(self.differences[0].n, "query")
-            title += f": {count}; {self.headline}"
-        return Table(columns, rows, title=title, notes=self._notes(), texts=(0, 8))
+            title += f": {self._n} {'query' if self._n == '1' else 'queries'}; "
+            title += self.headline
+        return Table(
+            _COLUMNS, rows, title=title, notes=self._notes(), texts=(0, 1), spare=2
+        )
+
+    def _name(self, one: Difference) -> str:
+        """The metric, with the runs where there are several."""
+        against = "" if one.baseline == self.baseline else f" v {one.baseline}"
+        several = self._pairs > 1
+        return f"{one.metric} {one.candidate}{against}" if several else one.metric
 
     def _notes(self) -> list[str]:
-        notes = [one.sentence() for one in self.differences]
-        notes += [self.method] if self.differences else []
+        notes = []
         for candidate, change in self.changes.items():
             prefix = f"{candidate}: " if len(self.candidates) > 1 else ""
             same: dict[str, list[str]] = {}
-            for one in (change, *self.other_depths.get(candidate, ())):
-                depth, _, what = one.sentence.partition(": ")
+            for at_depth in (change, *self.other_depths.get(candidate, ())):
+                depth, _, what = at_depth.sentence.partition(": ")
                 same.setdefault(what, []).append(depth)
             notes += [f"{prefix}{', '.join(at)}: {what}" for what, at in same.items()]
+        undecided: dict[str, list[str]] = {}
+        for one in self.differences:
+            if one.open_question and one.wins + one.losses:
+                undecided.setdefault(one.open_question, []).append(self._name(one))
+        notes += [f"{_few_of(names)}: {why}" for why, names in undecided.items()]
         notes += left_out(self.added, self.removed, self.relabelled)
-        return [*dict.fromkeys(notes), *self.notes]
+        method = [self.method] if self.differences else []
+        return [*dict.fromkeys(notes), *self.notes, *method]
 
     def movers_table(self, most: int = _SHOWN) -> Table:
         """The queries that changed most, with the ranks of their gold items."""
+        shown = self.movers[:most]
+        several = len(self.candidates) > 1
         rows = [
             [
                 mover.query,
                 (mover.text or "")[:_LONG],
-                mover.metric,
+                mover.candidate if several else "",
                 number(mover.baseline_score),
                 number(mover.candidate_score),
                 f"{mover.difference:+.4f}",
                 _moves(mover.ranks),
             ]
-            for mover in self.movers[:most]
+            for mover in sorted(shown, key=attrgetter("difference"))
         ]
-        columns = ["query", "text", "metric", "before", "after", "change", "ranks"]
-        return Table(columns, rows, title="queries that changed most", texts=(0, 1, 6))
+        metric = shown[0].metric if shown else ""
+        every = [one for one in self.differences if one.metric == metric]
+        changed = sum(one.wins + one.losses for one in every)
+        part = f": {len(shown)} of {changed}; -o FILE.html has all"
+        title = f"queries that changed most by {metric}, losses first"
+        title += part if changed > len(shown) else ""
+        columns = ["query", "text", "candidate", "before", "after", "change", "ranks"]
+        return Table(columns, rows, title=title, texts=(0, 1, 2, 6)).without_empty()
 
     def headroom_table(self) -> Table | None:
         """The parts of each run's headroom beside each other; None without hits."""
@@ -220,16 +249,18 @@ class Comparison(PlainResult):
         if not self.slices:
             return None
         rows = [
-            [tag, *_row(one, several=False)]
+            [tag, *_row(one, one.metric)]
             for tag, differences in self.slices.items()
             for one in differences
         ]
-        columns = ["tag", *_columns("95% interval")]
+        columns = ["tag", *_COLUMNS]
         note = (
             f"{self.candidates[0]} v {self.baseline}; p is corrected for the number of "
             "slices (false discovery rate); no verdict below 15 queries"
         )
-        return Table(columns, rows, title="by tag", notes=[note], texts=(0, 1, 9))
+        return Table(
+            columns, rows, title="by tag", notes=[note], texts=(0, 1, 2), spare=2
+        )
 
     def tables(self) -> list[Table]:
         """All that a person is shown."""
@@ -284,29 +315,26 @@ class Comparison(PlainResult):
         return super().write(format)
 
 
-def _name(one: Difference, *, several: bool) -> str:
-    return f"{one.metric} ({one.candidate} v {one.baseline})" if several else one.metric
+def _few_of(names: Sequence[str]) -> str:
+    more = [f"{len(names) - _NAMED} more"] if len(names) > _NAMED else []
+    return ", ".join([*names[:_NAMED], *more])
 
 
-def _columns(interval: str) -> list[str]:
-    means = ["metric", "baseline", "candidate", "difference"]
-    return [*means, interval, "p", "win/tie/loss", "n", "verdict"]
-
-
-def _row(one: Difference, *, several: bool) -> list[str]:
-    interval = DASH
+def _row(one: Difference, name: str) -> list[str]:
+    difference = DASH if math.isnan(one.difference) else f"{one.difference:+.4f}"
     if one.interval is not None:
-        interval = f"{one.interval.low:+.4f} .. {one.interval.high:+.4f}"
+        # Without a leading zero, as on a leaderboard: a row is soon too wide.
+        limits = (f"{limit:+.3f}".replace("0.", ".", 1) for limit in one.interval)
+        difference += f" ({' to '.join(limits)})"
     return [
-        _name(one, several=several),
+        name,
+        one.outcome,
         number(one.baseline_mean),
         number(one.candidate_mean),
-        DASH if math.isnan(one.difference) else f"{one.difference:+.4f}",
-        interval,
+        difference,
         show_p(one.adjusted_p),
-        f"{one.wins}/{one.ties}/{one.losses}",
         str(one.n),
-        one.outcome,
+        f"{one.wins}/{one.ties}/{one.losses}",
     ]
 
 

@@ -119,7 +119,7 @@ class Difference:
         """The verdict as tables show it: of equal scores, that they are equal."""
         same = self.n and not self.wins and not self.losses
         within = f" within {self.margin:g}" if self.verdict == "no different" else ""
-        return "no query differs" if same else f"{self.verdict}{within}"
+        return "equal" if same else f"{self.verdict}{within}"
 
     def sentence(self) -> str:
         """The verdict in words, with what it rests on, or with what would settle it."""
@@ -134,18 +134,24 @@ class Difference:
         what = f"{self.candidate} {_VERBS[self.verdict]} {self.baseline}"
         within = f", within {self.margin:g}" if self.verdict == "no different" else ""
         said = f"{what} by {self.metric}{within}: {change}"
+        if not self.few:
+            p = show_p(self.adjusted_p)
+            said += f", p {p}" if p.startswith("<") else f", p = {p}"
+        return f"{said}; {self.open_question}" if self.open_question else said
+
+    @property
+    def open_question(self) -> str:
+        """Of an undecided difference, why it is that and what would settle it."""
         if self.few:
             counted = f"{self.n} queries"
             if self.units < self.n:
                 counted += f" in {self.units} clusters"
-            least = f"p cannot be below {self.smallest_p:.2g}"
-            return f"{said}, {counted} are too few: {least}"
-        said += f", p = {show_p(self.adjusted_p)}".replace("= below", "below")
+            return f"{counted} are too few: p cannot be below {self.smallest_p:.2g}"
         if self.verdict != "undecided":
-            return said
+            return ""
         if not self.more_queries <= _TOO_MANY * self.n:
-            return f"{said}; to settle it takes more queries than are worth asking"
-        return f"{said}; about {about(self.more_queries)} more queries would settle it"
+            return "to settle it takes more queries than are worth asking"
+        return f"about {about(self.more_queries)} more queries would settle it"
 
     @property
     def few(self) -> bool:
@@ -172,7 +178,7 @@ def show_p(value: float) -> str:
     """A p value for people: none is 0."""
     if math.isnan(value):
         return DASH
-    return f"{value:.4f}" if value >= _TINY else f"below {_TINY}"
+    return f"{value:.4f}" if value >= _TINY else f"<{_TINY}"
 
 
 def measure(

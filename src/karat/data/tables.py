@@ -28,6 +28,7 @@ class Table:
         notes: what a reader must know besides.
         texts: which columns are text; the first unless said otherwise.
         bold: the row and column of cells that stand out, on paper.
+        spare: how many of the last columns are left out where there is no room.
     """
 
     columns: Sequence[str]
@@ -36,6 +37,7 @@ class Table:
     notes: Sequence[str] = ()
     texts: Sequence[int] = (0,)
     bold: Collection[tuple[int, int]] = ()
+    spare: int = 0
 
     @property
     def width(self) -> int:
@@ -45,32 +47,25 @@ class Table:
     def folded(self, width: int) -> list["Table"]:
         """Parts that are no wider than that, each with the first column.
 
-        Texts are wrapped instead where that is enough, and in a table with more than
-        one column of text always.
+        Spare columns are left out and texts wrapped instead, where that is enough.
         """
         if self.width <= width:
             return [self]
-        rooms = self._rooms(width)
-        if rooms is not None or any(self.texts[1:]) or len(self.columns) < 3:  # noqa: PLR2004
-            return [self._wrapped(rooms)] if rooms is not None else [self]
-        first, *others = self._widths()
-        parts: list[list[int]] = []
-        room = 0
-        for place, need in enumerate(others, 1):
-            room -= need + len(_GAP)
-            if room < 0 or not parts:
-                parts.append([0])
-                room = width - first - need - len(_GAP)
-            parts[-1].append(place)
-        return [
-            Table(
-                [self.columns[place] for place in part],
-                [[row[place] for place in part] for row in self.rows],
-                title=self.title if part is parts[0] else "",
-                notes=self.notes if part is parts[-1] else (),
-            )
-            for part in parts
-        ]
+        if self.spare:
+            fewer = self._part(range(len(self.columns) - 1))
+            return replace(fewer, spare=self.spare - 1).folded(width)
+        for count in range(len(self.columns), 0, -1):
+            # As many columns as there is room for, and the others below.
+            part = self._part(range(count))
+            rooms = part._rooms(width)  # noqa: SLF001
+            if rooms is not None or count <= 2:  # noqa: PLR2004
+                break
+        part = part if rooms is None else part._wrapped(rooms)  # noqa: SLF001
+        if count == len(self.columns):
+            return [part]
+        rest = self._part([0, *range(count, len(self.columns))])
+        below = replace(rest, title="").folded(width)
+        return [replace(part, notes=()), *below]
 
     def as_text(self, width: int | None = None) -> str:
         """The table in plain characters, folded and wrapped where a width is given."""
@@ -96,12 +91,30 @@ class Table:
 
     def without_empty(self) -> "Table":
         """The table without the columns that have nothing in any row."""
-        kept = [n for n in range(len(self.columns)) if any(row[n] for row in self.rows)]
+        every = range(len(self.columns))
+        return self._part([n for n in every if any(row[n] for row in self.rows)])
+
+    def same(self, names: Sequence[str]) -> dict[str, str]:
+        """What those of the named columns say that say the same in every row."""
+        cells = {
+            name: {row[place] for row in self.rows} - {DASH}
+            for place, name in enumerate(self.columns)
+            if name in names
+        }
+        return {name: "".join(one) for name, one in cells.items() if len(one) <= 1}
+
+    def without(self, names: Collection[str]) -> "Table":
+        """The table without the columns of these names."""
+        every = enumerate(self.columns)
+        return self._part([place for place, name in every if name not in names])
+
+    def _part(self, places: Sequence[int]) -> "Table":
+        """The table with these of its columns only."""
         return replace(
             self,
-            columns=[self.columns[n] for n in kept],
-            rows=[[row[n] for n in kept] for row in self.rows],
-            texts=[place for place, n in enumerate(kept) if n in self.texts],
+            columns=[self.columns[n] for n in places],
+            rows=[[row[n] for n in places] for row in self.rows],
+            texts=[place for place, n in enumerate(places) if n in self.texts],
         )
 
     def _rooms(self, width: int) -> list[int] | None:

@@ -336,7 +336,7 @@ def lowest_queries(board: Leaderboard) -> Table | None:
     known = any(one.facts or one.kept for one in board.values())
     if not known or not board.metrics:
         return None
-    metric = board.metrics[0]
+    metric = board.leading
     columns = [system.column(metric, details.queries) for system in details.systems]
     worst = [
         min((s for s in scores if s is not None), default=None)

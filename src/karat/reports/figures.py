@@ -43,7 +43,7 @@ def plot(
         raise UnknownNameError("kind of chart", kind, KINDS)
     if not board.metrics:
         raise UsageError("there is no metric to draw")
-    name = board.metrics[0] if metric is None else metric
+    name = board.leading if metric is None else metric
     for evaluation in board.values():
         if metric is not None and kind != "curve":
             evaluation[metric]  # says which metrics there are
@@ -258,6 +258,7 @@ _NOTHING: Mapping[str, str] = {
 def all_charts(board: Leaderboard, k: int | None = None) -> Sequence[Chart]:
     """The pictures of a report, those with nothing to show left out."""
     metrics = [m for m in board.metrics if not m.startswith("judged@")]
+    metrics.sort(key=lambda metric: metric != board.leading)
     drawn: list[Chart | None] = []
     if len(board) > 1 and metrics:
         drawn.append(_means(board, metrics[0]))

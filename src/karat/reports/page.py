@@ -134,7 +134,7 @@ def _verdict(board: Leaderboard, comparison: Comparison | None) -> Markup:
         lead = tag("strong", comparison.headline, _class=colour)
         said.append(tag("p", lead, more, _class="lead"))
     elif len(board) > 1 and board.metrics:
-        metric = board.metrics[0]
+        metric = board.leading
         best = board.ranked()[0]
         between = _between(best, metric)
         mean = number(best[metric].mean) + (f" ({between})" if between else "")
@@ -213,7 +213,7 @@ def _slices(board: Leaderboard) -> Markup:
     tags = tagged(first)
     if not tags.keys() - {UNTAGGED} or not board.metrics:
         return Markup("")
-    metric = board.metrics[0]
+    metric = board.leading
     columns, title = first.columns, ""
     if others:
         title = f"mean {metric} of each run"

@@ -91,13 +91,11 @@ def _grid(table: Table) -> Any:
 
     grid = Grid(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="dim")
     for place, name in enumerate(table.columns):
-        wraps = place in table.texts and place > 0
         grid.add_column(
             Text(clean(name)),
             justify="left" if place in table.texts else "right",
             style="bold" if place == 0 else "",
-            no_wrap=not wraps,
-            overflow="fold" if wraps else "ellipsis",
+            overflow="fold",
         )
     for row in table.rows:
         grid.add_row(*(Text(clean(cell)) for cell in row))

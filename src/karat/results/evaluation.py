@@ -31,7 +31,7 @@ from karat.results.plain_values import (
     to_dict,
 )
 from karat.results.scores import MetricScores, mean_ranges, score_measures
-from karat.results.slices import query_rows, tag_table
+from karat.results.slices import COUNTS, count_queries, query_rows, tag_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -270,17 +270,16 @@ class Evaluation(SavedResult, Mapping[str, MetricScores]):
             between = " .. ".join(map(number, self.ranges.get(name, (None,))))
             rows.append([name, number(column.mean), interval, *counts, between])
         rows += [] if self.latency is None else self.latency.rows(total)
-        names = ["metric", "mean", "95% interval", "n", "undefined", "missing"]
-        if self.ranges or any(column.failed for column in self.columns.values()):
-            names.append("failed")
+        names = ["metric", "mean", "95% interval", *COUNTS]
         names += ["range"] if self.ranges else []
         matchers = ", ".join(dict.fromkeys(self.matchers.values()))
-        return Table(
+        table = Table(
             columns=names,
             rows=[row[: len(names)] for row in rows],
-            title=f"{self.title}: {counted(total, 'query')}, matched by {matchers}",
             notes=[*(f"{n.kind}: {n}" for n in self.warnings), *self.remarks()],
         )
+        queries, table = count_queries(table, counted(total, "query"))
+        return replace(table, title=f"{self.title}: {queries}, matched by {matchers}")
 
     def remarks(self) -> list[str]:
         """How the numbers came about, where it was not by default."""

@@ -10,14 +10,14 @@ from karat.data.tables import DASH, Table, number
 from karat.errors import UnknownNameError
 from karat.results.evaluation import Evaluation
 from karat.results.plain_values import SHOWN, SavedResult, frame_of
+from karat.results.scores import MetricScores
+from karat.results.slices import COUNTS, count_queries
 
 if TYPE_CHECKING:
     import pandas as pd
 
 WIDTH = 100
 """How wide a table may be where there is no terminal to ask."""
-
-_COUNTS = ("n", "undefined", "missing")
 
 
 @dataclass(frozen=True)
@@ -55,15 +55,20 @@ class Leaderboard(SavedResult, Mapping[str, Evaluation]):
         """The metrics that any run was scored by."""
         return list(dict.fromkeys(name for e in self.values() for name in e))
 
+    @property
+    def leading(self) -> str:
+        """The metric that runs are ordered and pictured by, the most telling one."""
+        return leading({name: e[name] for e in self.values() for name in e})
+
     def ranked(self, metric: str | None = None) -> list[Evaluation]:
-        """The evaluations from best to worst, by the first metric or another."""
-        by = self.metrics[0] if metric is None else metric
+        """The evaluations from best to worst, by the leading metric or another."""
+        by = self.leading if metric is None else metric
         return sorted(self.values(), key=lambda e: _order(e, by))
 
     def summary(self, width: int | None = WIDTH) -> Table:
         """A row per metric for one run; for several a row per run, best first.
 
-        Runs are ordered by the first metric. Where a row per run would be wider than
+        Runs are ordered by the leading metric. Where a row per run would be wider than
         `width`, the table has a row per metric and a column per run instead.
         """
         if len(self) == 1:
@@ -76,20 +81,14 @@ class Leaderboard(SavedResult, Mapping[str, Evaluation]):
         metrics = [*metrics, *times]
         names = [e.run for e in ranked]
         by_run = Table(
-            columns=["run", *metrics, *_COUNTS],
+            columns=["run", *metrics, *COUNTS],
             rows=[[name, *row] for name, row in zip(names, cells, strict=True)],
-            title=_title(ranked),
             notes=[*_notes(ranked), *self.notes],
         )
-        by_metric = Table(
-            columns=["metric", *names],
-            rows=[
-                [name, *column]
-                for name, *column in zip([*metrics, *_COUNTS], *cells, strict=True)
-            ],
-            title=by_run.title,
-            notes=by_run.notes,
-        )
+        queries, by_run = count_queries(by_run, _queries(ranked))
+        by_run = replace(by_run, title=_title(ranked, queries))
+        _, *columns = zip(by_run.columns, *by_run.rows, strict=True)
+        by_metric = replace(by_run, columns=["metric", *names], rows=columns)
         fits = (t for t in (by_run, by_metric) if width is None or t.width <= width)
         return next(fits, by_run)
 
@@ -130,19 +129,31 @@ class Leaderboard(SavedResult, Mapping[str, Evaluation]):
         return self.summary(None).as_html()
 
 
+def leading(columns: Mapping[str, MetricScores]) -> str:
+    """The first metric that is not merely 0 or 1; where all are, the first.
+
+    How much is judged says how good a run is only where nothing else does.
+    """
+    asked = [name for name in columns if not name.startswith("judged@")] or [*columns]
+    return next((name for name in asked if not columns[name].binary), asked[0])
+
+
 def _order(evaluation: Evaluation, metric: str) -> float:
     if metric not in evaluation or math.isnan(mean := evaluation[metric].mean):
         return math.inf
     return mean if evaluation[metric].higher_is_better is False else -mean
 
 
-def _title(ranked: Sequence[Evaluation]) -> str:
+def _queries(ranked: Sequence[Evaluation]) -> str:
     totals = {len(e.queries) for e in ranked}
     queries = DASH.join(map(str, dict.fromkeys((min(totals), max(totals)))))
+    return f"{queries} {'query' if queries == '1' else 'queries'}"
+
+
+def _title(ranked: Sequence[Evaluation], queries: str) -> str:
     gold = ", ".join(dict.fromkeys(e.gold for e in ranked))
     against = f" against {gold}" if len(ranked) > len(gold.split(", ")) else ""
-    many = "query" if queries == "1" else "queries"
-    return f"{len(ranked)} runs{against}: {queries} {many}, mean (95% interval)"
+    return f"{len(ranked)} runs{against}: {queries}, mean (95% interval)"
 
 
 def notice_lines(evaluations: Sequence[Evaluation]) -> list[str]:
@@ -206,4 +217,5 @@ def _cells(
         f"{usual}/{len(evaluation.queries)}",
         str(max((column.undefined for column in columns), default=0)),
         str(int(evaluation.missing.sum())),
+        str(max((column.failed for column in columns), default=0)),
     ]

@@ -1,4 +1,7 @@
-"""A row per query, for programs and frames; and means of queries that share a tag."""
+"""A row per query, for programs and frames; means of queries that share a tag.
+
+And how many queries a table is about: a column only where its rows differ.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -14,6 +17,17 @@ if TYPE_CHECKING:
     from karat.results.evaluation import Evaluation
 
 UNTAGGED = "(untagged)"
+COUNTS = ("n", "undefined", "missing", "failed")
+"""The columns that say how many queries are in a mean, and why others are not."""
+
+
+def count_queries(table: Table, queries: str) -> tuple[str, Table]:
+    """How many queries all rows are about, and the table without what that says."""
+    same = table.same(COUNTS)
+    n, _, total = same.get("n", "").partition("/")
+    said = f"{n} of {queries}" if n != total else queries
+    why = [f"{same[name]} {name}" for name in COUNTS[1:] if same.get(name, "0") != "0"]
+    return said + (f" ({', '.join(why)})" if why else ""), table.without(same)
 
 
 def query_rows(result: "Evaluation") -> list[dict[str, Any]]:
