@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import karat.history
-from karat import Evaluation, evaluate, load
+from karat import Evaluation, compare, evaluate, load
 from karat.extend import DataError, UnknownNameError, UsageError
 from karat.history import Store, schema
 
@@ -331,3 +331,24 @@ def test_an_evaluation_comes_back_as_it_would_be_made(store: Store) -> None:
     (first, second) = back.kept["x"]
     assert (first.id, first.text, first.score, second.id) == ("a", "A.", 2.5, "b")
     assert json.loads(back.to_json())["run"] == "dense"
+
+
+def test_a_run_that_cannot_be_scored_again_shows_what_is_stored(store: Store) -> None:
+    ranked = dict.fromkeys(QUERIES, DOCUMENTS)
+    run = store.push(result(ranked, metrics=["recall@8"], keep=4)).run
+    store.label([label("q0", "d7", 3)])
+    back = store.evaluation(run)
+    assert back.means == pytest.approx({"recall@8": 0.5})
+    assert [one.id for one in back.kept["q0"]] == DOCUMENTS[:4]
+
+
+def test_scores_of_some_queries_compare_like_evaluations(store: Store) -> None:
+    a = store.push(result(dict.fromkeys(QUERIES, DOCUMENTS), metrics=["rr"])).run
+    b = store.push(result(dict.fromkeys(QUERIES, DOCUMENTS[::-1]), metrics=["rr"])).run
+    whole = compare(store.evaluation(a), store.evaluation(b))["rr"]
+    light = compare(store.scores(a), store.scores(b))["rr"]
+    assert (light.difference, light.p) == (whole.difference, whole.p)
+    part = store.scores(a, ["q1", "q3"])
+    assert part.queries == ["q1", "q3"]
+    assert part["rr"].scores.tolist() == [0.5, 0.25]
+    assert store.evaluation(a, "q1")["rr"].scores.tolist() == [0.5]

@@ -63,16 +63,15 @@ def gold_for(gold: Gold, names: Mapping[str, str]) -> Gold:
     return Gold(**parts, order=tuple(names), name=gold.name)
 
 
-def merged_gold(parts: Iterable[Gold], name: str = "gold") -> Gold:
-    """One gold of several with queries of their own."""
-    kinds: dict[str, Any] = {}
-    order: list[str] = []
-    for part in parts:
-        order += part.queries
+def _merged(bodies: Iterable[str], name: str = "gold") -> Gold:
+    """One gold of what is stored of several queries."""
+    plain: dict[str, Any] = {"order": [], "name": name}
+    for part in json.loads(f"[{','.join(bodies)}]"):
+        plain["order"] += part["order"]
         for kind in _BY_QUERY:
-            if by := getattr(part, kind):
-                kinds.setdefault(kind, {}).update(by)
-    return Gold(**kinds, order=tuple(order), name=name)
+            if by := part.get(kind):
+                plain.setdefault(kind, {}).update(by)
+    return cast("Gold", from_plain(Gold, plain, "gold"))
 
 
 class StoredGold:
@@ -98,16 +97,16 @@ class StoredGold:
     def of(self, queries: Iterable[str]) -> Gold:
         """Today's gold of some queries, in their order."""
         rows = self._db.execute(
-            "select gold from json_each(?) join query on project=? and name=value "
-            "where gold is not null",
+            "select gold from json_each(?) cross join query on project=? and "
+            "name=value where gold is not null",
             (json.dumps([*queries]), self._project),
         )
-        return merged_gold(_read(body) for (body,) in rows)
+        return _merged(body for (body,) in rows)
 
     def at_version(self, version: int, name: str) -> Gold:
         """The gold as it was."""
-        parts = (self._resolved(query, version) for query in self.fingerprints())
-        return merged_gold((part for part in parts if part is not None), name)
+        bodies = (self._resolved(query, version) for query in self.fingerprints())
+        return _merged(filter(None, bodies), name)
 
     def labels(self, query: str | None = None) -> list[StoredLabel]:
         """Every label ever given, or those of one query, the oldest first."""
@@ -186,7 +185,7 @@ class StoredGold:
         ).fetchone()
         return None if row is None else str(row[0])
 
-    def _resolved(self, query: str, version: int | None = None) -> Gold | None:
+    def _resolved(self, query: str, version: int | None = None) -> str | None:
         """The file's word on a query, and where people labelled, theirs."""
         body = self._base(query, version)
         if body is None:
@@ -206,15 +205,16 @@ class StoredGold:
                 middle = statistics.median(grades.values())
                 who = "+".join(sorted(grades))
                 labels.append({**label, "grade": middle, "who": who})
-        return apply_labels(labels, _read(body)).gold if labels else _read(body)
+        if not labels:
+            return body
+        return _body(apply_labels(labels, _merged([body])).gold, query)
 
     def _resolve(self, queries: Iterable[str]) -> None:
         for query in queries:
-            gold = self._resolved(query)
-            if gold is not None:
+            if (body := self._resolved(query)) is not None:
                 self._db.execute(
                     "update query set fingerprint=?, gold=? where project=? and name=?",
-                    (gold.fingerprint(query), _body(gold, query), self._project, query),
+                    (_merged([body]).fingerprint(query), body, self._project, query),
                 )
 
 
@@ -222,10 +222,6 @@ def _body(gold: Gold, query: str) -> str:
     """The gold of one query, as it is stored."""
     plain = as_plain(gold_for(gold, {query: query}))
     return json.dumps(plain, ensure_ascii=False, sort_keys=True)
-
-
-def _read(body: str) -> Gold:
-    return cast("Gold", from_plain(Gold, json.loads(body), "gold"))
 
 
 def _checked(label: Mapping[str, Any]) -> tuple[Any, ...]:

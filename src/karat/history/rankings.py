@@ -3,12 +3,14 @@
 import json
 import sqlite3
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from karat.data.arrays import Ints
 from karat.data.runs import Document
 from karat.results.evaluation import Evaluation
 
@@ -16,142 +18,145 @@ from karat.results.evaluation import Evaluation
 # retriever failed.
 _NONE, _MISSING, _FAILED = -1, -2, -3
 
+_Key = tuple[Any, ...]
+"""What tells a document from others: id, text, source, start and end."""
+_key = attrgetter("id", "text", "source", "start", "end")
 
-class StoredRankings:
-    """The rankings and documents in a store's tables."""
 
-    def __init__(self, db: sqlite3.Connection) -> None:
-        self._db = db
+class StoredRanking(NamedTuple):
+    """What a run has of a query; documents are None where it lacks the query."""
 
-    def add(
-        self, project: int, result: Evaluation
-    ) -> tuple[int, bytes, bytes, bytes, bytes]:
-        """The depth of all rankings; their documents, scores, ranks and cutoffs."""
-        tops = [result.kept.get(query, ()) for query in result.queries]
-        depth = max(map(len, tops), default=0) or 1
-        texts: dict[bytes, bytes] = {}
-        keys = [_key(document, texts) for top in tops for document in top]
-        numbers = self._numbers(project, dict.fromkeys(keys), texts)
-        count = np.array([*map(len, tops)])
-        there = np.arange(depth) < count[:, None]
-        every = [document for top in tops for document in top]
-        documents = np.full(there.shape, _NONE, "<i4")
-        scores = np.full(there.shape, np.nan, "<f8")
-        ranks = np.zeros(there.shape, "<i4")
-        documents[there] = [numbers[key] for key in keys]
-        scores[there] = [np.nan if d.score is None else d.score for d in every]
-        ranks[there] = [d.rank or 0 for d in every]
-        documents[result.missing, 0] = _MISSING
-        for matches in result.matches.values():
-            documents[[*matches.failures], 0] = _FAILED
-        cutoffs = b"" if result.own_k is None else result.own_k.astype("<i4").tobytes()
-        return (
-            depth,
-            documents.tobytes(),
-            scores.tobytes(),
-            ranks.tobytes() if ranks.any() else b"",
-            cutoffs,
-        )
+    run: int
+    place: int
+    documents: list[Document] | None
+    k: int | None
 
-    def _numbers(
-        self,
-        project: int,
-        keys: Iterable[tuple[str, bytes, str]],
-        texts: Mapping[bytes, bytes],
-    ) -> dict[tuple[str, bytes, str], int]:
-        """The number of each document, by its id, text and place."""
-        self._db.executemany("insert or ignore into text values(?,?)", texts.items())
-        rows = [*keys]
-        names = json.dumps([*dict.fromkeys(name for name, *_ in rows)])
-        known = (
+
+def add_rankings(
+    db: sqlite3.Connection,
+    project: int,
+    result: Evaluation,
+    tops: Sequence[Sequence[Document]],
+) -> tuple[int, list[bytes]]:
+    """The depth of all rankings; their documents, scores, ranks and cutoffs."""
+    every = [document for top in tops for document in top]
+    keys: list[_Key] = [*map(_key, every)]
+    numbers = _numbers(db, project, dict.fromkeys(keys))
+    count = np.array([*map(len, tops)])
+    depth = int(count.max(initial=1))
+    there = np.arange(depth) < count[:, None]
+    documents = np.full(there.shape, _NONE, "<i4")
+    scores = np.full(there.shape, np.nan, "<f8")
+    ranks = np.zeros(there.shape, "<i4")
+    documents[there] = [*map(numbers.__getitem__, keys)]
+    # None becomes NaN.
+    scores[there] = np.array([d.score for d in every], np.float64)
+    ranks[there] = [d.rank or 0 for d in every]
+    documents[result.missing, 0] = _MISSING
+    for matches in result.matches.values():
+        documents[[*matches.failures], 0] = _FAILED
+    tables = [documents, scores, ranks if ranks.any() else ranks[:0]]
+    own_k = np.zeros(0) if result.own_k is None else result.own_k
+    return depth, [table.tobytes() for table in (*tables, own_k.astype("<i4"))]
+
+
+def _numbers(
+    db: sqlite3.Connection, project: int, keys: Iterable[_Key]
+) -> dict[_Key, int]:
+    """The number of each document."""
+    rows, texts = {}, {}
+    for key in keys:
+        name, text, *place = key
+        code = b""
+        if text is not None:
+            body = text.encode("utf-8", "surrogatepass")
+            code = blake2b(body, digest_size=16).digest()
+            texts[code] = body
+        spot = "" if place == [None, None, None] else json.dumps(place)
+        rows[key] = name or "", code, spot
+    names = json.dumps([*{name for name, *_ in rows.values()}])
+
+    def numbers() -> dict[tuple[str, bytes, str], int]:
+        known = db.execute(
             "select name, text, place, id from document where project=? and name in "
+            "(select value from json_each(?))",
+            (project, names),
         )
-        known += "(select value from json_each(?))"
+        return {(name, text, place): number for name, text, place, number in known}
 
-        def numbers() -> dict[tuple[str, bytes, str], int]:
-            own = self._db.execute(known, (project, names))
-            return {(name, text, place): number for name, text, place, number in own}
+    known = numbers()
+    if new := [row for row in dict.fromkeys(rows.values()) if row not in known]:
+        bodies = [(code, zlib.compress(texts[code])) for _, code, _ in new if code]
+        db.executemany("insert or ignore into text values(?,?)", bodies)
+        added = "insert into document(project, name, text, place) values(?,?,?,?)"
+        db.executemany(added, [(project, *row) for row in new])
+        known = numbers()
+    return {key: known[row] for key, row in rows.items()}
 
-        before = numbers()
-        if new := [(project, *key) for key in rows if key not in before]:
-            added = "insert into document(project, name, text, place) values(?,?,?,?)"
-            self._db.executemany(added, new)
-            return numbers()
-        return before
 
-    def read(
-        self, runs: Sequence[int], place: int | None
-    ) -> Iterator[tuple[int, int, list[Document] | None, int | None]]:
-        """(run, place, documents, cutoff) of one query or all; not of failed ones.
-
-        Documents are None where the run lacks the query.
-        """
-        cut = "documents, scores, ranks, cutoffs"
-        if place is not None:
-            cut = (
-                f"substr(documents, {place}*depth*4+1, depth*4), "
-                f"substr(scores, {place}*depth*8+1, depth*8), "
-                f"substr(ranks, {place}*depth*4+1, depth*4), "
-                f"substr(cutoffs, {place}*4+1, 4)"
-            )
-        rows = self._db.execute(
-            f"select run.id, depth, {cut} from run join json_each(?) as one "  # noqa: S608
-            "on run.id=one.value",
-            (json.dumps([*runs]),),
-        ).fetchall()
-        tables = [
-            (run, np.frombuffer(documents, "<i4").reshape(-1, depth), *rest)
-            for run, depth, documents, *rest in rows
-        ]
-        every = np.unique(np.concatenate([table.ravel() for _, table, *_ in tables]))
-        known = self._documents(every[every >= 0].tolist())
-        for run, table, *blobs in tables:
-            scores = np.frombuffer(blobs[0], "<f8").reshape(table.shape)
-            ranks = np.frombuffer(blobs[1] or b"", "<i4").reshape(-1, table.shape[1])
-            cutoffs = np.frombuffer(blobs[2] or b"", "<i4")
-            for row, numbers in enumerate(table.tolist()):
-                if numbers[0] == _FAILED:
-                    continue
-                top = [
-                    replace(
-                        known[number],
-                        score=None if np.isnan(score) else float(score),
-                        rank=int(ranks[row, n]) or None if len(ranks) else None,
-                    )
-                    for n, (number, score) in enumerate(
-                        zip(numbers, scores[row], strict=True)
-                    )
-                    if number >= 0
-                ]
-                k = int(cutoffs[row]) if len(cutoffs) else None
-                missing = numbers[0] == _MISSING
-                yield run, row if place is None else place, None if missing else top, k
-
-    def _documents(self, numbers: Sequence[int]) -> dict[int, Document]:
-        rows = self._db.execute(
-            "select document.id, name, body, place from document join json_each(?) as "
-            "one on document.id=one.value left join text on hash=text",
-            (json.dumps(numbers),),
+def read_rankings(
+    db: sqlite3.Connection, runs: Sequence[int], place: int | None = None
+) -> Iterator[StoredRanking]:
+    """What runs have of one query, or of all; not where the retriever failed."""
+    cut = "documents, scores, ranks, cutoffs"
+    if place is not None:
+        cut = (
+            f"substr(documents, {place}*depth*4+1, depth*4), "
+            f"substr(scores, {place}*depth*8+1, depth*8), "
+            f"substr(ranks, {place}*depth*4+1, depth*4), "
+            f"substr(cutoffs, {place}*4+1, 4)"
         )
-        return {
-            number: Document(
-                name or None,
-                None if body is None else zlib.decompress(body).decode(),
-                None,
-                *(json.loads(place) if place else ()),
-            )
-            for number, name, body, place in rows
-        }
+    rows = db.execute(
+        f"select run.id, depth, {cut} from run join json_each(?) as one "  # noqa: S608
+        "on run.id=one.value",
+        (json.dumps([*runs]),),
+    ).fetchall()
+    tables = [_table(row[2], row[1]) for row in rows]
+    known = _documents(db, tables)
+    for (run, depth, _, *blobs), table in zip(rows, tables, strict=True):
+        scores = np.frombuffer(blobs[0], "<f8").reshape(table.shape).tolist()
+        ranks = _table(blobs[1], depth).tolist() or [[0] * depth] * len(table)
+        cutoffs: Any = _table(blobs[2], 1).ravel().tolist() or [None] * len(table)
+        for row, numbers in enumerate(table.tolist()):
+            if numbers[0] == _FAILED:
+                continue
+            every = map(known.get, numbers)
+            top = [
+                Document(d[0], d[1], score, d[2], d[3], d[4], rank=rank or None)
+                for d, score, rank in zip(
+                    every, _or_none(scores[row]), ranks[row], strict=True
+                )
+                if d is not None
+            ]
+            documents = None if numbers[0] == _MISSING else top
+            own = row if place is None else place
+            yield StoredRanking(run, own, documents, cutoffs[row])
 
 
-def _key(document: Document, texts: dict[bytes, bytes]) -> tuple[str, bytes, str]:
-    """What tells a document from others: id, text, and its place in a source."""
-    place = (document.source, document.start, document.end)
-    code = b""
-    if document.text is not None:
-        body = document.text.encode("utf-8", "surrogatepass")
-        code = blake2b(body, digest_size=16).digest()
-        if code not in texts:
-            texts[code] = zlib.compress(body)
-    spot = "" if place == (None, None, None) else json.dumps(place)
-    return document.id or "", code, spot
+def _table(blob: bytes | None, depth: int) -> Ints:
+    # A part of nothing is null in SQL.
+    return np.frombuffer(blob or b"", "<i4").reshape(-1, depth)
+
+
+def _or_none(scores: Iterable[float]) -> list[float | None]:
+    return [None if score != score else score for score in scores]  # noqa: PLR0124
+
+
+def _documents(db: sqlite3.Connection, tables: Sequence[Ints]) -> dict[int, _Key]:
+    """The documents of rankings, by their numbers."""
+    every = np.unique(np.concatenate([table.ravel() for table in tables]))
+    rows = db.execute(
+        "select document.id, name, body, place from document join json_each(?) as "
+        "one on document.id=one.value left join text on hash=text",
+        (json.dumps(every[every >= 0].tolist()),),
+    )
+    return {
+        number: (
+            name or None,
+            None
+            if body is None
+            else zlib.decompress(body).decode("utf-8", "surrogatepass"),
+            *(json.loads(place) if place else (None, None, None)),
+        )
+        for number, name, body, place in rows
+    }

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from karat.errors import DataError
+from karat.reading.files import gc_paused
 
 _APPLICATION = 0x6B617261
 _WAIT = 60.0
@@ -102,6 +103,6 @@ def _prepare(db: sqlite3.Connection, path: Path) -> None:
 @contextmanager
 def transaction(db: sqlite3.Connection) -> Iterator[None]:
     """All or nothing; other writers wait."""
-    with db:
+    with gc_paused(), db:
         db.execute("begin immediate")
         yield

@@ -6,42 +6,38 @@ have of a query are scored again, as so many queries of one run with the same go
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import blake2b
 from os import PathLike
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from karat.data.gold import Gold
-from karat.data.memory_runs import DocumentRun
 from karat.data.policies import Policies
 from karat.data.queries import Query
-from karat.data.runs import Document
-from karat.data.spelling import LETTER
 from karat.errors import UnknownNameError, UsageError
-from karat.evaluation import evaluate
 from karat.history.gold import StoredGold, StoredLabel, gold_for
-from karat.history.rankings import StoredRankings
+from karat.history.rankings import add_rankings, read_rankings
 from karat.history.schema import connect, transaction
+from karat.history.scoring import (
+    RunFacts,
+    frozen_columns,
+    gold_of,
+    head_of,
+    score_again,
+)
+from karat.reading.files import gc_paused
 from karat.results.evaluation import Evaluation
-from karat.results.measures import read_measure
 from karat.results.plain_values import as_plain, from_plain
 from karat.results.scores import MetricScores
 
 PROJECT: Final = "default"
 """The project of those who name none."""
-
-_SWITCHES: Final = tuple(
-    field.name
-    for field in fields(Policies)
-    # Rankings are stored in their order.
-    if field.name not in {"precision", "ties", "extra", "force"}
-)
 
 
 @dataclass(frozen=True)
@@ -105,7 +101,7 @@ class Rescored(NamedTuple):
     labels: tuple[int, ...] = ()
 
 
-class Store:
+class Store(AbstractContextManager["Store"]):
     """A history store; a `with` block closes it.
 
     Example:
@@ -121,17 +117,8 @@ class Store:
     def __init__(self, path: str | PathLike[str]) -> None:
         self.path = Path(path)
         self._db = connect(self.path)
-        self._rankings = StoredRankings(self._db)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *stop: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -172,15 +159,16 @@ class Store:
                 f"{result.run} keeps no documents, so that no label could rescore it: "
                 "evaluate it with keep=20 (--keep 20)"
             )
-        frozen = _frozen_columns(result)
+        tops = [result.kept.get(query, ()) for query in result.queries]
+        frozen = frozen_columns(result, [*map(len, tops)])
         with transaction(self._db):
             self._db.execute(
                 "insert or ignore into project(name) values(?)", (project,)
             )
             number = self._project(project)
             queries = self._add_queries(number, result)
-            depth, *blobs = self._rankings.add(number, result)
-            head = json.dumps(_head(result), ensure_ascii=False)
+            depth, blobs = add_rankings(self._db, number, result, tops)
+            head = json.dumps(head_of(result), ensure_ascii=False)
             values = [c.scores.astype("<f8").tobytes() for c in result.values()]
             digest = _digest(str(queries), head, commit, branch, *blobs, *values)
             same = self._db.execute(
@@ -204,7 +192,7 @@ class Store:
             gold = StoredGold(self._db, number)
             known = gold.fingerprints()
             new = [query for query in result.queries if known[query] is None]
-            gold.replace(_gold_of(result), new)
+            gold.replace(gold_of(result), new)
             self._db.executemany(
                 "insert into score values(?,?,?,?,?,?)",
                 [
@@ -250,55 +238,108 @@ class Store:
             if why:
                 frozen[run][metric] = f"{why}; scored by gold version {version}"
         if tag is not None:
+            queries = self.tagged(tag, project)
             for run in means:
-                means[run] = self._means_of_tag(run, tag)
+                part = self.scores(run, queries)
+                means[run] = {metric: _mean(c) for metric, c in part.items()}
         return [
             StoredRun(run, name, commit, own, when, means[run], frozen[run])
             for run, name, commit, own, when in rows
         ]
 
-    def columns(self, run: int) -> dict[str, MetricScores]:
+    def tagged(self, tag: str, project: str = PROJECT) -> frozenset[str]:
+        """The queries that have a tag."""
+        rows = self._db.execute(
+            "select name from query join json_each(tags) on value=? where project=?",
+            (tag, self._project(project)),
+        )
+        return frozenset(name for (name,) in rows)
+
+    def columns(self, run: int) -> Mapping[str, MetricScores]:
         """A run's scores, query by query, under today's gold."""
-        head = json.loads(self._run(run, "head"))
-        ids, _ = self._queries(run)
+        return self.scores(run).columns
+
+    def scores(self, run: int, queries: Container[str] | None = None) -> Evaluation:
+        """A run's scores under today's gold, without documents and hits.
+
+        Args:
+            run: its number.
+            queries: only these.
+        """
+        own = self._run(run)
+        rows = self._db.execute(
+            "select name, question, tags, fingerprint from query where project=?",
+            (own.project,),
+        )
+        known = {name: row for name, *row in rows}
+        places = [
+            n for n, q in enumerate(own.queries) if queries is None or q in queries
+        ]
+        names = [own.queries[n] for n in places]
         saved = self._db.execute("select metric, value from score where run=?", (run,))
         values = dict(saved.fetchall())
-        return {
-            metric: replace(
-                from_plain(MetricScores, plain, metric),
-                scores=np.frombuffer(values[metric], "<f8"),
-                queries=ids,
+        columns = {}
+        for metric, plain in own.head["columns"].items():
+            column = from_plain(MetricScores, plain, metric)
+            reasons = column.failures
+            columns[metric] = replace(
+                column,
+                scores=np.frombuffer(values[metric], "<f8")[places],
+                queries=names,
+                failures={n: reasons[p] for n, p in enumerate(places) if p in reasons},
             )
-            for metric, plain in head["columns"].items()
-        }
-
-    def evaluation(self, run: int) -> Evaluation:
-        """A run as it would be evaluated today, by the newest gold."""
-        head, stored = json.loads(self._run(run, "head")), self.columns(run)
-        ids, project = self._queries(run)
-        rows = self._db.execute(
-            "select name, question, tags from query where project=?", (project,)
+        return Evaluation(
+            run=own.head["run"],
+            gold=own.head["gold"],
+            queries=names,
+            columns=columns,
+            missing=np.isin(places, own.head["missing"]),
+            policies=from_plain(Policies, own.scoring[0], "policies"),
+            matchers=own.head["matchers"],
+            default_matcher=own.scoring[1],
+            provenance=own.head["provenance"],
+            facts={
+                q: Query(q, known[q][0], None, (*json.loads(known[q][1]),))
+                for q in names
+            },
+            fingerprints=[known[q][2] or "" for q in names],
         )
-        facts = {q: Query(q, text, None, tuple(json.loads(t))) for q, text, t in rows}
-        rankings, cutoffs = {}, {}
-        for _, place, top, k in self._rankings.read([run], None):
-            rankings[ids[place]], cutoffs[ids[place]] = top, k
-        scoring = json.loads(self._run(run, "scoring"))
-        scoring[2] = scoring[2] or stored
-        result = _score_again(
+
+    def evaluation(self, run: int, query: str | None = None) -> Evaluation:
+        """A run as it would be evaluated today, by the newest gold.
+
+        Args:
+            run: its number.
+            query: only this one.
+        """
+        own = self._run(run)
+        stored = self.scores(run, None if query is None else [query])
+        place = None if query is None else own.queries.index(query)
+        rankings, facts = {}, {**stored.facts}
+        with gc_paused():
+            for ranking in read_rankings(self._db, [run], place):
+                name = own.queries[ranking.place]
+                rankings[name] = ranking.documents
+                facts[name] = replace(facts[name], k=ranking.k)
+        if not own.scoring[2]:
+            # Nothing can be scored again.
+            return replace(
+                stored, kept={q: (*top,) for q, top in rankings.items() if top}
+            )
+        result = score_again(
             rankings,
-            StoredGold(self._db, project).of(ids),
-            scoring,
-            {q: replace(facts[q], k=cutoffs.get(q)) for q in ids},
-            name=head["run"],
-            keep=int(self._run(run, "depth")),
+            StoredGold(self._db, own.project).of(stored.queries),
+            own.scoring,
+            facts,
+            name=stored.run,
+            keep=own.depth,
         )
         return replace(
             result,
-            columns={m: result.columns.get(m, stored[m]) for m in stored},
-            matchers=head["matchers"],
-            provenance=head["provenance"],
-            policies=from_plain(Policies, scoring[0], "policies"),
+            columns={m: result.columns.get(m, column) for m, column in stored.items()},
+            matchers=stored.matchers,
+            provenance=stored.provenance,
+            policies=stored.policies,
         )
 
     def label(
@@ -370,32 +411,17 @@ class Store:
             raise UnknownNameError("project", name, self.projects())
         return int(known[0])
 
-    def _run(self, run: int, column: str) -> Any:
-        row = self._db.execute(f"select {column} from run where id=?", (run,))  # noqa: S608
-        if (known := row.fetchone()) is None:
-            raise UsageError(f"there is no run {run}")
-        return known[0]
-
-    def _queries(self, run: int) -> tuple[list[str], int]:
-        """The ids of a run's queries, and the project."""
-        ids, project = self._db.execute(
-            "select ids, project from query_set where id=?",
-            (self._run(run, "query_set"),),
+    def _run(self, run: int) -> RunFacts:
+        row = self._db.execute(
+            "select run.project, ids, depth, scoring, head from run join query_set on "
+            "query_set=query_set.id where run.id=?",
+            (run,),
         ).fetchone()
-        return json.loads(ids), project
-
-    def _means_of_tag(self, run: int, tag: str) -> dict[str, float | None]:
-        ids, project = self._queries(run)
-        rows = self._db.execute(
-            "select name from query join json_each(tags) on value=? where project=?",
-            (tag, project),
-        )
-        tagged = {name for (name,) in rows}
-        chosen = np.array([query in tagged for query in ids], bool)
-        return {
-            metric: _mean(replace(column, scores=column.scores[chosen]))
-            for metric, column in self.columns(run).items()
-        }
+        if row is None:
+            raise UsageError(f"there is no run {run}")
+        project, ids, depth, scoring, head = row
+        parts = map(json.loads, (ids, scoring, head))
+        return RunFacts(project, depth, *parts)
 
     def _add_queries(self, project: int, result: Evaluation) -> int:
         """The number of the run's set of queries."""
@@ -421,35 +447,44 @@ class Store:
         self, project: int, queries: Iterable[str], only: int | None = None
     ) -> tuple[Change, ...]:
         """Score queries again in all runs, or in one, and store what changed."""
-        wanted = [*dict.fromkeys(queries)]
+        wanted = dict.fromkeys(queries)
         gold = StoredGold(self._db, project)
         labels, version = gold.of(wanted), gold.version
-        changes: list[Change] = []
+        moved: dict[tuple[int, str], Change] = {}
         groups = self._db.execute(
-            "select query_set, ids, scoring, json_group_array(run.id) from run join "
-            "query_set on query_set=query_set.id where run.project=? and "
-            "(? is null or run.id=?) group by query_set, scoring",
+            "select ids, scoring, json_group_array(run.id) from run join query_set on "
+            "query_set=query_set.id where run.project=? and (? is null or run.id=?) "
+            "group by query_set, scoring",
             (project, only, only),
         ).fetchall()
-        for _, ids, saved, numbers in groups if wanted else ():
-            places = {query: n for n, query in enumerate(json.loads(ids))}
+        for ids, saved, numbers in groups:
             scoring, runs = json.loads(saved), json.loads(numbers)
-            names: dict[str, str] = {}
-            rankings: dict[str, list[Document] | None] = {}
-            facts: dict[str, Query] = {}
-            where: list[tuple[int, int]] = []
-            for query in wanted if scoring[2] else ():
-                if query not in places:
+            places = {n: q for n, q in enumerate(json.loads(ids)) if q in wanted}
+            batches: list[Any] = [(runs, place) for place in places]
+            if len(places) > len(runs):
+                # It takes less to go through the runs than through the queries.
+                batches = [([run], None) for run in runs]
+            for part, place in batches if scoring[2] else ():
+                rankings = {
+                    f"{ranking.run} {ranking.place}": ranking
+                    for ranking in read_rankings(self._db, part, place)
+                    if ranking.place in places
+                }
+                if not rankings:
                     continue
-                for run, place, top, k in self._rankings.read(runs, places[query]):
-                    name = f"{run} {place}"
-                    names[name], rankings[name] = query, top
-                    facts[name] = Query(name, k=k)
-                    where.append((run, place))
-            if where:
-                result = _score_again(rankings, gold_for(labels, names), scoring, facts)
-                changes += self._patch(result, where, scoring[2], version)
-        return tuple(changes)
+                names = {name: places[r.place] for name, r in rankings.items()}
+                result = score_again(
+                    {name: ranking.documents for name, ranking in rankings.items()},
+                    gold_for(labels, names),
+                    scoring,
+                    {name: Query(name, k=r.k) for name, r in rankings.items()},
+                )
+                where = [(r.run, r.place) for r in rankings.values()]
+                for change in self._patch(result, where, scoring[2], version):
+                    key = change.run, change.metric
+                    before = moved.get(key, change).before
+                    moved[key] = change._replace(before=before)
+        return tuple(one for one in moved.values() if one.before != one.after)
 
     def _patch(
         self,
@@ -460,9 +495,9 @@ class Store:
     ) -> Iterator[Change]:
         """Put scores into the stored columns: of which run and query is in `where`."""
         for metric, average in averages.items():
-            fresh: dict[int, list[tuple[int, float]]] = {}
+            fresh: dict[int, dict[int, float]] = {}
             for (run, place), score in zip(where, result[metric].scores, strict=True):
-                fresh.setdefault(run, []).append((place, float(score)))
+                fresh.setdefault(run, {})[place] = float(score)
             stored = self._db.execute(
                 "select run, score.value, mean from score join json_each(?) as one on "
                 "run=one.value where metric=?",
@@ -470,82 +505,14 @@ class Store:
             ).fetchall()
             for run, value, before in stored:
                 scores = np.frombuffer(value, "<f8").copy()
-                places, new = zip(*fresh[run], strict=True)
-                scores[[*places]] = new
+                scores[[*fresh[run]]] = [*fresh[run].values()]
                 mean = _mean(MetricScores(metric, scores, average=average))
                 self._db.execute(
                     "update score set value=?, mean=?, version=? where run=? and "
                     "metric=?",
                     (scores.tobytes(), mean, version, run, metric),
                 )
-                if mean != before:
-                    yield Change(run, metric, before, mean)
-
-
-def _score_again(
-    rankings: Mapping[str, Sequence[Document] | None],
-    gold: Gold,
-    scoring: Sequence[Any],
-    facts: Mapping[str, Query],
-    **options: Any,
-) -> Evaluation:
-    """What stored rankings score: by name, None where the run lacks the query."""
-    policies, matcher, metrics = scoring
-    rules = from_plain(Policies, policies, "policies")
-    return evaluate(
-        DocumentRun({n: top for n, top in rankings.items() if top is not None}),
-        gold=gold,
-        metrics=[*metrics],
-        match=matcher,
-        queries=facts,
-        force=True,
-        **{name: getattr(rules, name) for name in _SWITCHES},
-        **options,
-    )
-
-
-def _gold_of(result: Evaluation) -> Gold:
-    """The gold that an evaluation was made with."""
-    if result.labels is not None or "id" not in result.matches:
-        return result.labels or Gold()
-    labels = result.matches["id"].labels()
-    return Gold(dict(zip(result.queries, labels, strict=True)))
-
-
-def _frozen_columns(result: Evaluation) -> dict[str, str]:
-    """The metrics by which stored rankings cannot be scored again, and why."""
-    first = next(iter(result.matches.values()))
-    stored = np.array([len(result.kept.get(query, ())) for query in result.queries])
-    cut = first.hits.retrieved > stored
-    depth = int(stored[cut].min()) if cut.any() else None
-    reasons = {}
-    for metric, column in result.columns.items():
-        measure = read_measure(metric, result.default_matcher, result.policies.profile)
-        k = getattr(measure.metric, LETTER, None)
-        deepest = max(column.cutoffs, default=None) if k == LETTER else k
-        if result.matches[measure.matcher].verdicts:
-            reasons[metric] = "judged by a model"
-        elif result.policies.judged_only:
-            reasons[metric] = "documents without a label were removed"
-        elif result.labels is None and "id" not in result.matches:
-            reasons[metric] = "saved without its gold"
-        elif depth is not None and not (isinstance(deepest, int) and deepest <= depth):
-            reasons[metric] = f"reads deeper than the {depth} documents that are stored"
-    return reasons
-
-
-def _head(result: Evaluation) -> dict[str, Any]:
-    """What else there is to know of a run to show it."""
-    return {
-        "run": result.run,
-        "gold": result.gold,
-        "matchers": dict(result.matchers),
-        "provenance": as_plain(result.provenance),
-        "columns": {
-            metric: as_plain(replace(column, scores=np.zeros(0), queries=()))
-            for metric, column in result.columns.items()
-        },
-    }
+                yield Change(run, metric, before, mean)
 
 
 def _digest(*parts: str | bytes) -> str:
