@@ -24,6 +24,12 @@ The facts stay on the error as attributes, so that callers need not parse the se
 import re
 from collections.abc import Iterable, Sequence
 
+WITHOUT_LABELS = (
+    "no labels at all? karat label new makes a page to give them on, karat judge has "
+    "a model give them, karat generate writes questions with theirs"
+)
+"""The three ways to gold, for errors of who has none."""
+
 # What a sentence has room for: names that are listed, and characters of an id.
 _MOST = 100
 _LONG = 100

@@ -16,7 +16,7 @@ from karat.data.policies import Policies
 from karat.data.queries import Query
 from karat.data.runs import Document, Notice, Run
 from karat.data.tables import counted
-from karat.errors import MismatchError, UnknownNameError, UsageError
+from karat.errors import WITHOUT_LABELS, MismatchError, UnknownNameError, UsageError
 from karat.matching.matcher import Matcher
 from karat.matching.shipped import AUTO
 from karat.matching.to_hits import no_common_query
@@ -176,7 +176,9 @@ class Evaluator:
         check_options("Evaluator", options, refused=("keep",))
         self._asked = read_once({**options, "gold": gold, "metrics": metrics})
         if gold is None:
-            raise UsageError("no gold: it must be given apart from the runs")
+            raise UsageError(
+                f"no gold: it must be given apart from the runs; {WITHOUT_LABELS}"
+            )
         self._asked["gold"] = self._asked["gold"].copy()
 
     def evaluate(

@@ -499,6 +499,8 @@ def test_a_mistake_is_one_clear_sentence(
         (["dense.run", "-g", "gold.qrel"], "gold.qrel: no such file; did you mean"),
         (["x*.run", "-g", "gold.qrels"], "no file matches 'x*.run'"),
         (["dense.run"], "dense.run holds a run but no gold: add --gold"),
+        (["dense.run"], "no labels at all? karat label new makes a page to give them"),
+        (["dense.run"], "karat judge has a model give them, karat generate writes"),
         (["gold.qrels", "-g", "dense.run"], "swapped"),
         (["gold.qrels", "dense.run"], "try karat evaluate RUN --gold gold.qrels"),
         (["empty.run", "-g", "gold.qrels"], "empty.run: is empty"),

@@ -212,5 +212,7 @@ def test_every_command_takes_gold_by_the_same_names() -> None:
     for name in ("evaluate", "compare", "diagnose", "plot", "fuse", "judge", "label"):
         command = group.get_command(click.Context(group), name)
         assert command is not None
+        if isinstance(command, click.Group):
+            command = command.commands["apply"]
         (option,) = (one for one in command.params if one.name == "gold")
         assert option.opts == ["-g", "--gold", "--qrels"]

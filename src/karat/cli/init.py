@@ -14,7 +14,7 @@ from karat.cli.command import Command, file_option, remark, say
 from karat.cli.validate import contents
 from karat.data.gold import Gold
 from karat.data.queries import Dataset
-from karat.errors import DataError, UsageError
+from karat.errors import WITHOUT_LABELS, DataError, UsageError
 from karat.planning import DEFAULT_METRICS
 from karat.reading.check import validate
 from karat.reading.format import FORMATS
@@ -88,7 +88,8 @@ def _look(seen: list[str]) -> tuple[dict[str, str], list[str], bool]:
         return {}, samples, tagged
     raise UsageError(
         "found neither samples nor a run and its gold here; karat validate FILE says "
-        "what is wrong with a file, and karat demo --copy FOLDER shows some"
+        "what is wrong with a file, and karat demo --copy FOLDER shows some; "
+        f"{WITHOUT_LABELS}"
     )
 
 

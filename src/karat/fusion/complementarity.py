@@ -18,7 +18,7 @@ from karat.data.intervals import Interval
 from karat.data.policies import Policies
 from karat.data.runs import Run
 from karat.data.tables import Table, number
-from karat.errors import DataError, MismatchError, ParameterError
+from karat.errors import WITHOUT_LABELS, DataError, MismatchError, ParameterError
 from karat.fusion.candidates import named_runs
 from karat.fusion.fuse import fuse
 from karat.reading.readers import read, read_run
@@ -171,7 +171,7 @@ def union_gains(query: Ints, has: Bools) -> tuple[Floats, Floats, Floats]:
 def _relevant(gold: Any, threshold: float | None) -> ColumnLabels:
     labels = read(gold, "gold").gold
     if labels is None:
-        raise DataError("there is no gold to compare with")
+        raise DataError(f"there is no gold to compare with; {WITHOUT_LABELS}")
     relevant = {
         query: {
             document: grade

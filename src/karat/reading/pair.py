@@ -13,6 +13,7 @@ from karat.data.queries import Dataset, Query
 from karat.data.runs import Notice, Run
 from karat.data.tables import counted
 from karat.errors import (
+    WITHOUT_LABELS,
     DataError,
     FormatError,
     KaratError,
@@ -107,7 +108,7 @@ def _lacking(run: Run | None) -> KaratError:
     if run is not None:
         return UsageError(
             "no gold: pass gold=..., or samples that carry their own relevant ids, "
-            "passages or answers"
+            f"passages or answers; {WITHOUT_LABELS}"
         )
     return DataError(
         "the input holds nothing retrieved",
@@ -158,15 +159,19 @@ def _where_gold_may_be(run: Dataset, others: Iterable[Any]) -> str:
             if path != STDIN and read(path).gold is not None:
                 return f"is {path} the gold? then --gold {path}"
     if "response" in run.mapping:
-        return f"add --gold; {generated(run.mapping['response'])}"
+        return f"add --gold; {generated(run.mapping['response'])}; {WITHOUT_LABELS}"
     unread = next((query.metadata for query in run.queries.values()), {})
     if not unread and any(query.text for query in run.queries.values()):
-        return "add --gold, or a reference answer to each sample and --model NAME"
+        return (
+            "add --gold, or a reference answer to each sample and --model NAME; "
+            f"{WITHOUT_LABELS}"
+        )
     if not unread:
-        return "add --gold (gold=... in Python)"
+        return f"add --gold (gold=... in Python); {WITHOUT_LABELS}"
     names = ", ".join(str(name)[:40] for name in [*unread][:_SHOWN])
     return (
-        f"add --gold, or say which field is the gold, as in --map relevant=...: {names}"
+        "add --gold, or say which field is the gold, as in --map relevant=...: "
+        f"{names}; {WITHOUT_LABELS}"
     )
 
 

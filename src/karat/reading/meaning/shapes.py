@@ -25,7 +25,7 @@ from karat.data.gold import Gold
 from karat.data.memory_runs import RankedRun, ScoredRun
 from karat.data.queries import Dataset
 from karat.data.runs import Run
-from karat.errors import FormatError
+from karat.errors import WITHOUT_LABELS, FormatError
 from karat.reading.meaning.aliases import (
     GOLD,
     RETRIEVED,
@@ -408,7 +408,7 @@ def _load_by_query(rows: Mapping[Any, Any], source: Source, format: str) -> Data
     if source.role == "samples":
         raise source.error(
             "holds documents by query, not samples with run and gold",
-            hint="give the gold apart: gold=... (--gold FILE)",
+            hint=f"give the gold apart: gold=... (--gold FILE); {WITHOUT_LABELS}",
         )
     gold = source.role == "gold"
     if source.role is None:
