@@ -299,12 +299,10 @@ def _carry_out(prepared: Prepared, *, name: str | None, keep: int | None) -> Eva
     if "error" in {plan.policies.missing, plan.policies.extra}:
         _refuse(plan.policies, queries, found, run)
     seen = _run_notices(run, gold, plan.policies, found)
+    texts = all(getattr(matcher, "texts", True) for matcher in plan.matchers.values())
     if keep is None:
         # Who matched by texts has read the whole run already, and looks at it next.
-        matchers = plan.matchers
-        keep = _KEPT if matchers.keys() != {"id"} else 0
-        if keep and not all(getattr(one, "texts", True) for one in matchers.values()):
-            keep = 0
+        keep = _KEPT if texts and plan.matchers.keys() != {"id"} else 0
     matched = (notice for matches in found.values() for notice in matches.notices)
     return Evaluation(
         run=name or run.name,
@@ -331,7 +329,8 @@ def _carry_out(prepared: Prepared, *, name: str | None, keep: int | None) -> Eva
         own_k=own_k,
         kept=_top_documents(run, plan.policies, queries, keep) if keep else {},
         # Plain labels are what the matcher of ids looked for: it has them already.
-        labels=None if gold.is_plain and "id" in found else gold.copy(),
+        labels=None if not texts or (gold.is_plain and "id" in found) else gold.copy(),
+        fingerprints=() if texts else gold.fingerprints(queries),
         latency=None if retrieval.latency is None else retrieval.latency.of(queries),
     )
 

@@ -259,13 +259,13 @@ def test_yaap_is_the_log_of_odds() -> None:
         ("iprec_at_recall.0.1,0.1", "parameters must be all different"),
         ("iprec_at_recall.x", "parameters must be numbers"),
         ("iprec_at_recall.nan", "parameters must be numbers"),
-        ("iprec_at_recall.2", r"recall must be a number in \[0, 1\]"),
+        ("iprec_at_recall.2", r"recall must be a number >= 0 and <= 1"),
         ("utility.1,2", "parameters must be four numbers"),
         ("ndcg.1", "parameters must be name=number"),
         ("ndcg.1=", "parameters must be numbers"),
         ("ndcg.-1=2", "neither of them negative"),
         ("ndcg.1=-2", "neither of them negative"),
-        ("rbp.p=2", r"p must be a number in \(0, 1\)"),
+        ("rbp.p=2", r"p must be a number > 0 and < 1"),
     ],
 )
 def test_parameters_that_cannot_be_are_refused(measure: str, sentence: str) -> None:

@@ -121,8 +121,8 @@ def test_a_value_without_a_name_goes_where_it_fits(
     ("spelling", "problem"),
     [
         ("fuzzy(soundex)", "similarity must be one of 'levenshtein'"),
-        ("fuzzy(1.5)", r"threshold must be a number in \[0, 1\]"),
-        ("fuzzy(nan)", r"threshold must be a number in \[0, 1\]"),
+        ("fuzzy(1.5)", r"threshold must be a number >= 0 and <= 1"),
+        ("fuzzy(nan)", r"threshold must be a number >= 0 and <= 1"),
         ("fuzzy(0.5, 0.6)", "similarity must be a word"),
         ("fuzzy(threshold=high)", "threshold must be a number"),
     ],

@@ -86,7 +86,9 @@ def test_arrays_will_do() -> None:
 def test_what_it_cannot_work_with_is_refused() -> None:
     with pytest.raises(ParameterError, match="embed must be a function"):
         Semantic("a-model")  # type: ignore[arg-type]
-    with pytest.raises(ParameterError, match=r"threshold must be a number in \(0, 1\]"):
+    with pytest.raises(
+        ParameterError, match=r"threshold must be a number > 0 and <= 1"
+    ):
         Semantic(embed, threshold=0)
     with pytest.raises(UsageError, match=r"match=karat\.extend\.Semantic\(embed"):
         read_matcher("semantic(0.8)")

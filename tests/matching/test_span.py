@@ -416,7 +416,9 @@ def test_coverage_needs_a_matcher_that_measures_it() -> None:
 
 @pytest.mark.parametrize("tau", [0, -1, 1.5, True, "x"])
 def test_tau_is_a_share(tau: object) -> None:
-    with pytest.raises(ParameterError, match=r"span: tau must be a number in \(0, 1\]"):
+    with pytest.raises(
+        ParameterError, match=r"span: tau must be a number > 0 and <= 1"
+    ):
         SpanMatcher(tau=tau)  # type: ignore[arg-type]
 
 

@@ -62,12 +62,10 @@ def test_nothing_found_is_zero_and_nothing_relevant_is_undefined() -> None:
 
 @pytest.mark.parametrize("beta", [-1.0, float("inf"), float("nan")])
 def test_beta_is_a_number_from_0_on(beta: float) -> None:
-    with pytest.raises(ParameterError, match=r"beta must be a number in \[0, inf\)"):
+    with pytest.raises(ParameterError, match=r"beta must be a number >= 0"):
         SetF(beta)
 
 
 def test_utility_weights_are_finite() -> None:
-    with pytest.raises(
-        ParameterError, match=r"noise must be a number in \(-inf, inf\)"
-    ):
+    with pytest.raises(ParameterError, match=r"noise must be a finite number"):
         Utility(noise=float("inf"))

@@ -65,15 +65,15 @@ def test_err_reads_scales_of_any_length(highest: int) -> None:
 
 @pytest.mark.parametrize("max_grade", [0, 1_000_001])
 def test_a_scale_that_is_none_is_refused(max_grade: int) -> None:
-    with pytest.raises(ParameterError, match=r"a number in \[1, 1000000\]"):
+    with pytest.raises(ParameterError, match=r"a number >= 1 and <= 1000000"):
         ExpectedReciprocalRank(max_grade=max_grade)
 
 
 @pytest.mark.parametrize("p", [0.0, 1.0, -0.5, float("nan")])
 def test_persistence_lies_between_0_and_1(p: float) -> None:
-    with pytest.raises(ParameterError, match=r"p must be a number in \(0, 1\)"):
+    with pytest.raises(ParameterError, match=r"p must be a number > 0 and < 1"):
         RankBiasedPrecision(p=p)
-    with pytest.raises(ParameterError, match=r"p must be a number in \(0, 1\)"):
+    with pytest.raises(ParameterError, match=r"p must be a number > 0 and < 1"):
         RankBiasedResidual(p=p)
 
 

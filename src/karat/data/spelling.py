@@ -178,7 +178,7 @@ class Spelled:
                 raise ParameterError(self.name, parameter, must_be, value)
         for parameter, interval in self.limits.items():
             if not _lies_in(interval, value := getattr(self, parameter)):
-                must_be = f"a number in {interval}"
+                must_be = _in_words(interval)
                 raise ParameterError(self.name, parameter, must_be, value)
 
     @property
@@ -193,6 +193,15 @@ class Spelled:
 
     def __str__(self) -> str:
         return str(self.spelling)
+
+
+def _in_words(interval: str) -> str:
+    """An interval for people: `(0, 1]` is "a number > 0 and <= 1"."""
+    low, high = interval[1:-1].split(", ")
+    least = f"{'>=' if interval[0] == '[' else '>'} {low}"
+    most = f"{'<=' if interval[-1] == ']' else '<'} {high}"
+    limits = [text for text in (least, most) if "inf" not in text]
+    return f"a number {' and '.join(limits)}" if limits else "a finite number"
 
 
 def _lies_in(interval: str, value: object) -> bool:
