@@ -299,10 +299,11 @@ def _carry_out(prepared: Prepared, *, name: str | None, keep: int | None) -> Eva
     if "error" in {plan.policies.missing, plan.policies.extra}:
         _refuse(plan.policies, queries, found, run)
     seen = _run_notices(run, gold, plan.policies, found)
-    texts = all(getattr(matcher, "texts", True) for matcher in plan.matchers.values())
+    by_id = plan.matchers.keys() == {"id"}
+    texts = by_id or all(getattr(one, "texts", True) for one in plan.matchers.values())
     if keep is None:
         # Who matched by texts has read the whole run already, and looks at it next.
-        keep = _KEPT if texts and plan.matchers.keys() != {"id"} else 0
+        keep = _KEPT if texts and not by_id else 0
     matched = (notice for matches in found.values() for notice in matches.notices)
     return Evaluation(
         run=name or run.name,
