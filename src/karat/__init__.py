@@ -22,7 +22,7 @@ _HOMES = {
     "karat.diagnosis.diagnosis": "Diagnosis",
     "karat.diagnosis.doctor": "GoldFindings doctor",
     "karat.errors": "KaratError",
-    "karat.evaluation": "Evaluator aevaluate evaluate",
+    "karat.evaluation": "Evaluator aevaluate evaluate row_scorer",
     "karat.explanation": "explain",
     "karat.fusion": "complementarity fuse rbo search_weights",
     "karat.label_plans": "LabelPlan plan_labels",

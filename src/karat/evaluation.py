@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, wraps
 from inspect import signature
-from math import isfinite
+from math import isfinite, isnan
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from karat.data.arrays import Bools
 from karat.data.gold import Gold
 from karat.data.matches import Matches, in_order
-from karat.data.policies import Policies
+from karat.data.policies import Policies, policies_for
 from karat.data.queries import Query
 from karat.data.runs import Document, Notice, Run
 from karat.data.tables import counted
@@ -21,9 +21,19 @@ from karat.matching.matcher import Matcher
 from karat.matching.shipped import AUTO
 from karat.matching.to_hits import no_common_query
 from karat.metrics import Metric, split_metrics
-from karat.planning import DEFAULT_METRICS, Prepared, prepare, read_once
+from karat.planning import (
+    DEFAULT_METRICS,
+    Plan,
+    Prepared,
+    kind_of,
+    make_plan,
+    own_cutoffs,
+    prepare,
+    read_once,
+)
 from karat.reading.meaning.aliases import FIELDS
 from karat.reading.meaning.mapping import INSIDE
+from karat.reading.pair import pair
 from karat.reading.readers import read, read_queries
 from karat.results.evaluation import Evaluation
 from karat.results.measures import read_measure
@@ -193,6 +203,58 @@ class Evaluator:
         """
         prepared = prepare(run, **self._asked)
         return _carry_out(prepared, name=name, keep=keep)
+
+
+def row_scorer(
+    metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
+    *,
+    match: str | Matcher = "id",
+    k: int | None = None,
+    **policies: Any,
+) -> Callable[[Any, Any], dict[str, float | None]]:
+    """A function that scores one row, for the loops of other tools.
+
+    It takes what was retrieved for one query and what should have been, and gives each
+    metric's score, which is what `evaluate` gives that query; None where it is
+    undefined. It pickles, and reads the metrics once.
+
+    Args:
+        metrics: spellings such as `"ndcg@10"`, or metric instances.
+        match: how a document satisfies a gold item. One row says too little to infer
+            it from: texts need `exact`, `contains`, `span` or another matcher's name.
+        k: what the letter in `recall@k` means (else 5).
+        policies: as `evaluate` takes them: `profile`, `duplicates`, `depth` ...
+
+    Raises:
+        UsageError: an unknown metric, matcher or policy.
+
+    Example:
+        >>> score = row_scorer(["recall@2", "rr"])
+        >>> score(["b", "a", "c"], ["a", "d"])
+        {'recall@2': 0.5, 'rr': 0.5}
+        >>> score(["b"], [])
+        {'recall@2': None, 'rr': None}
+    """
+    # A query that finds nothing is an ordinary row, and no sign of other ids.
+    rules = policies_for(**{"profile": None, "force": True, **policies})
+    plan = make_plan(split_metrics(metrics), match, None, rules)
+    own_cutoffs(plan, Gold(), {}, k)
+    return partial(_score_row, plan, kind_of(match), k)
+
+
+def _score_row(
+    plan: Plan, kind: str | None, k: int | None, retrieved: Any, expected: Any
+) -> dict[str, float | None]:
+    listed = kind == "documents" and isinstance(expected, list | tuple | set)
+    if listed and all(type(one) is str for one in expected):
+        # Where strings are ids, grades leave nothing to find out about them.
+        expected = dict.fromkeys(expected, 1.0)
+    both = pair({"row": retrieved}, {"row": expected}, kind=kind)
+    own_k = own_cutoffs(plan, both.gold, both.facts, k)
+    found = plan.match(both.run, both.gold, own_k)
+    columns = score_measures(plan.measures, found, ["row"], plan.policies, own_k)
+    scores = ((name, float(column.scores[0])) for name, column in columns.items())
+    return {name: None if isnan(score) else score for name, score in scores}
 
 
 def check_options(

@@ -159,7 +159,7 @@ def prepare(  # noqa: PLR0913
         queries=queries,
         order=order,
         corpus=corpus,
-        kind=_kind(match),
+        kind=kind_of(match),
     )
     if judged:
         spellings += _judged(both.gold, spellings)
@@ -171,9 +171,9 @@ def prepare(  # noqa: PLR0913
         judge = match if judge is None and match.name == JUDGED else judge
     matcher = _choose(both.gold, both.run, spellings) if match == AUTO else match
     # A plan with a judge holds a client, which must not outlive the evaluation.
-    make = _plan if judge is None else _plan.__wrapped__
+    make = make_plan if judge is None else make_plan.__wrapped__
     plan = make(spellings, matcher, judge, policies)
-    own_k = _own_k(plan, both.gold, both.facts, k)
+    own_k = own_cutoffs(plan, both.gold, both.facts, k)
     if both.run.retrieval.k is not None:
         _check_depth(plan, own_k, both.run.retrieval.k)
     return Prepared(plan, both, own_k)
@@ -199,7 +199,7 @@ def _check_depth(plan: Plan, own_k: Ints | None, depth: int) -> None:
             )
 
 
-def _kind(match: str | Matcher) -> str | None:
+def kind_of(match: str | Matcher) -> str | None:
     """Whether the caller's matcher compares ids or texts, if one is named."""
     if match == AUTO or str(match).startswith(JUDGED):
         return None
@@ -243,12 +243,13 @@ def _choose(gold: Gold, run: Run, metrics: tuple[str | Metric, ...]) -> str | Ma
 
 
 @lru_cache(maxsize=256)
-def _plan(
+def make_plan(
     metrics: tuple[str | Metric, ...],
     match: str | Matcher,
     judge: Matcher | None,
     policies: Policies,
 ) -> Plan:
+    """The plan of metrics, some of which may bring matchers of their own."""
     if not metrics:
         raise UsageError("no metrics: name at least one, as in metrics=['recall@5']")
     # A judge that was handed over as the matcher is asked itself.
@@ -274,7 +275,7 @@ def _plan(
     return Plan(tuple(measures.values()), matchers, default, policies)
 
 
-def _own_k(
+def own_cutoffs(
     plan: Plan, gold: Gold, facts: Mapping[str, Query], k: int | None
 ) -> Ints | None:
     """Each query's cutoff for the letter k: its own, else the caller's, else 5."""

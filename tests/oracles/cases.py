@@ -91,6 +91,8 @@ ITEM_METRICS: dict[str, Oracle] = {
     **_cut("rr", exact.rr),
     "ap": exact.ap,
     **_cut("ap", exact.ap),
+    "ap(of=capped)": exact.ap,
+    **_cut("ap(of=capped)", partial(exact.ap, capped=True)),
     "ndcg": exact.ndcg,
     **_cut("ndcg", exact.ndcg),
     "ndcg(gain=exp)": partial(exact.ndcg, gain="exp"),

@@ -157,10 +157,17 @@ def rr(case: Case, k: int | None = None, threshold: float | None = None) -> Scor
     return Fraction(1, ranks[0]) if within(ranks[:1], k) else Fraction(0)
 
 
-def ap(case: Case, k: int | None = None, threshold: float | None = None) -> Score:
+def ap(
+    case: Case,
+    k: int | None = None,
+    threshold: float | None = None,
+    *,
+    capped: bool = False,
+) -> Score:
     total = number_relevant(case, threshold)
     if not total:
         return None
+    total = min(total, k) if capped and k else total
     paid = [c for c in credited(case, threshold) if k is None or c.slot <= k]
     return sum((Fraction(c.order, c.slot) for c in paid), Fraction(0)) / total
 

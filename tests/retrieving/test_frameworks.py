@@ -183,3 +183,19 @@ def test_bm25s() -> None:
         bm25s.tokenize([*TEXTS.values()], show_progress=False), show_progress=False
     )
     check(karat.retrieve(index, QUERIES, k=3, ids=NAMES, cache=None))
+
+
+def test_mlflow_takes_scores_of_rows() -> None:
+    from mlflow.entities import Feedback  # type: ignore[import-not-found]
+    from mlflow.genai import scorer  # type: ignore[import-not-found]
+
+    score = karat.row_scorer(["recall@2", "rr"])
+
+    @scorer  # type: ignore[untyped-decorator]
+    def retrieval(outputs: list[str], expectations: dict[str, Any]) -> list[Any]:
+        scores = score(outputs, expectations["documents"]).items()
+        return [Feedback(name=n, value=v) for n, v in scores if v is not None]
+
+    found = retrieval.run(outputs=["b", "a"], expectations={"documents": ["a", "c"]})
+    assert {one.name: one.value for one in found} == {"recall@2": 0.5, "rr": 0.5}
+    assert retrieval.run(outputs=["b"], expectations={"documents": []}) == []

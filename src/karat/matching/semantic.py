@@ -63,7 +63,8 @@ class Semantic(TextMatcher):
         texts = {
             text: place for place, text in enumerate(dict.fromkeys(golds + documents))
         }
-        vectors = self._vectors([*texts])
+        who = "the embedding function"
+        vectors = unit_vectors(read_vectors(self.embed([*texts]), len(texts), who))
         gold = np.fromiter(map(texts.__getitem__, golds), np.int64, len(golds))
         document = np.fromiter(
             map(texts.__getitem__, documents), np.int64, len(documents)
@@ -73,25 +74,27 @@ class Semantic(TextMatcher):
         blank = np.array([not text.strip() for text in texts], np.bool_)
         return (cosine >= self.threshold) & ~blank[document]
 
-    def _vectors(self, texts: list[str]) -> Floats:
-        """The embeddings, each of length 1; those of length 0 stay as they are."""
-        try:
-            vectors = np.asarray(self.embed(texts), np.float64)
-        except (TypeError, ValueError) as error:
-            raise DataError(
-                f"the embedding function gave no vectors of one length: {error}"
-            ) from error
-        if vectors.shape[:1] != (len(texts),) or vectors.ndim != 2:  # noqa: PLR2004
-            raise DataError(
-                f"the embedding function must give a vector for each of {len(texts)} "
-                f"texts, and gave an array of shape {vectors.shape}"
-            )
-        if not np.isfinite(vectors).all():
-            raise DataError("the embedding function gave numbers that are not finite")
-        length = np.linalg.norm(vectors, axis=1, keepdims=True)
-        unit: Floats = np.zeros_like(vectors)
-        np.divide(vectors, length, out=unit, where=length > 0)
-        return unit
+
+def read_vectors(vectors: Any, count: int, who: str, kind: type = float) -> Any:
+    """The vectors that somebody gave for so many texts, as one array that is sound."""
+    try:
+        array: Any = np.asarray(vectors, kind)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{who} gave no vectors of one length: {error}") from error
+    if array.shape[:1] != (count,) or array.ndim != 2:  # noqa: PLR2004
+        raise DataError(
+            f"{who} must give a vector for each of {count} texts, and gave an array of "
+            f"shape {array.shape}"
+        )
+    if not np.isfinite(array).all():
+        raise DataError(f"{who} gave numbers that are not finite")
+    return array
+
+
+def unit_vectors(vectors: Any) -> Any:
+    """The vectors, each of length 1; those of length 0 stay as they are."""
+    length = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.divide(vectors, length, out=np.zeros_like(vectors), where=length > 0)
 
 
 def _cosines(vectors: Floats, left: Ints, right: Ints) -> Floats:

@@ -1,5 +1,6 @@
 """Metrics that pay each gold item by the rank at which it was found."""
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -50,26 +51,45 @@ class GranularRR(BinaryMetric):
         return np.where(hits.credits(self.threshold).relevant > 0, mean, np.nan)
 
 
+@dataclass(frozen=True)
 class AveragePrecision(BinaryMetric):
     """Precision at each found gold item, averaged over all gold items.
 
-    Items never found count as 0. Undefined for a query without relevant gold.
+    Items never found count as 0. `of=capped` averages over as many as fit into the top
+    k, so that 1 can be reached where there are more, as sentence-transformers' `map@k`
+    does. Undefined for a query without relevant gold.
+
+    Attributes:
+        of: what the sum is divided by, `relevant` (R) or `capped` (min(k, R)).
     """
 
     name: ClassVar[str] = "ap"
     formula: ClassVar[str] = "sum over found items of (j / slot of the j-th) / R"
+    choices: ClassVar[dict[str, tuple[str, ...]]] = {"of": ("relevant", "capped")}
+
+    of: str = "relevant"
 
     def score(self, hits: Hits) -> Floats:
         credits = hits.credits(self.threshold)
         rows = self.within(hits, credits.query, credits.slot)
         precision = credits.order[rows] / credits.slot[rows]
-        return sum_by(credits.query[rows], precision, hits.size) / credits.whole
+        total = sum_by(credits.query[rows], precision, hits.size)
+        capped = self.of == "capped"
+        return total / (self._capped(hits) if capped else credits.whole)
 
     def workings(self, hits: Hits) -> str:
         credits = self.credits_within(hits)
         pairs = zip(credits.order, credits.slot, strict=True)
         terms = " + ".join(f"{order}/{slot}" for order, slot in pairs) or "0"
+        if self.of == "capped":
+            return f"({terms}) / {self._capped(hits)[0]:.0f} that fit"
         return f"({terms}) / {credits.relevant[0]} relevant"
+
+    def _capped(self, hits: Hits) -> Floats:
+        room = hits.cutoff(self.k, slice(None))
+        return np.fmin(
+            hits.credits(self.threshold).whole, np.inf if room is None else room
+        )
 
 
 class GeometricAP(AveragePrecision):
