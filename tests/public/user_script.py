@@ -96,6 +96,7 @@ from karat.extend import (
     run_sync,
     running_sum,
     sum_by,
+    training_evaluator,
     write_file,
 )
 
@@ -319,6 +320,8 @@ def main() -> None:
     )
     live = karat.retrieve(lambda _: ["d1"], {"q": "What is rye?"}, k=1, cache=None)
     print(karat.flat_metrics(karat.evaluate(RUN, GOLD)))
+    row: dict[str, float | None] = karat.row_scorer("rr")(["d1"], ["d1"])
+    print(row, training_evaluator({"q1": "rye"}, {"d1": "Rye."}, GOLD, name="dev").name)
     print(live.latency, karat.aretrieve)
     found: karat.Diagnosis = karat.diagnose(RUN, GOLD, k=1)
     wrong: karat.GoldFindings = karat.doctor(GOLD, k=1)

@@ -86,10 +86,9 @@ class AveragePrecision(BinaryMetric):
         return f"({terms}) / {credits.relevant[0]} relevant"
 
     def _capped(self, hits: Hits) -> Floats:
+        whole = hits.credits(self.threshold).whole
         room = hits.cutoff(self.k, slice(None))
-        return np.fmin(
-            hits.credits(self.threshold).whole, np.inf if room is None else room
-        )
+        return whole if room is None else np.minimum(whole, room)
 
 
 class GeometricAP(AveragePrecision):
