@@ -24,7 +24,7 @@ _HOMES = {
     "karat.errors": "KaratError",
     "karat.evaluation": "Evaluator aevaluate evaluate row_scorer",
     "karat.explanation": "explain",
-    "karat.fusion": "complementarity fuse rbo search_weights",
+    "karat.fusion": "RunAgreement agree complementarity fuse rbo search_weights",
     "karat.label_plans": "LabelPlan plan_labels",
     "karat.leaderboards": "leaderboard rank_correlation",
     "karat.reading.labels": "apply_labels",

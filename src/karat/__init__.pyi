@@ -18,6 +18,8 @@ from karat.evaluation import aevaluate as aevaluate
 from karat.evaluation import evaluate as evaluate
 from karat.evaluation import row_scorer as row_scorer
 from karat.explanation import explain as explain
+from karat.fusion import RunAgreement as RunAgreement
+from karat.fusion import agree as agree
 from karat.fusion import complementarity as complementarity
 from karat.fusion import fuse as fuse
 from karat.fusion import rbo as rbo
@@ -44,4 +46,4 @@ from karat.sweeps import sweep as sweep
 from karat import history as history
 from karat import scale as scale
 __version__: str
-__all__ = ["CombinedScores", "Comparison", "Corpus", "Dataset", "Diagnosis", "Evaluation", "Evaluator", "Gold", "GoldFindings", "KaratError", "LabelPlan", "Leaderboard", "Run", "SuiteResult", "Sweep", "__version__", "aevaluate", "apply_labels", "aretrieve", "combine_labels", "compare", "complementarity", "diagnose", "doctor", "evaluate", "explain", "flat_metrics", "fuse", "leaderboard", "load", "plan_labels", "rank_correlation", "rbo", "read_corpus", "read_gold", "read_run", "read_samples", "retrieve", "row_scorer", "run_suite", "search_weights", "sweep"]
+__all__ = ["CombinedScores", "Comparison", "Corpus", "Dataset", "Diagnosis", "Evaluation", "Evaluator", "Gold", "GoldFindings", "KaratError", "LabelPlan", "Leaderboard", "Run", "RunAgreement", "SuiteResult", "Sweep", "__version__", "aevaluate", "agree", "apply_labels", "aretrieve", "combine_labels", "compare", "complementarity", "diagnose", "doctor", "evaluate", "explain", "flat_metrics", "fuse", "leaderboard", "load", "plan_labels", "rank_correlation", "rbo", "read_corpus", "read_gold", "read_run", "read_samples", "retrieve", "row_scorer", "run_suite", "search_weights", "sweep"]

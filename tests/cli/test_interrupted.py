@@ -76,6 +76,11 @@ WRITERS: dict[str, tuple[list[str], int, list[str]]] = {
         0,
         ["graded.qrels", "judged.html"],
     ),
+    "agree": (
+        ["agree", "keyword.run", "dense.run"],
+        0,
+        ["a.html", "a.csv", "a.json", "a.md", "a.txt"],
+    ),
     "pool": (["pool", "keyword.run", "dense.run"], 0, ["sheet.csv", "pool.qrels"]),
     "baseline": (["baseline", "set", "saved.json", "--commit"], 0, []),
     "init": (["init"], 0, []),

@@ -42,6 +42,7 @@ COMMANDS = {
     "suite": "Run an evaluation that is written down in karat.yaml.",
     "baseline": "Pin the evaluation that drops are measured from.",
     "fuse": "Make one run of several, and show what each adds.",
+    "agree": "Say how alike two runs are, without any gold.",
     "pool": "Choose documents of several runs for people to label.",
     "judge": "Have a language model label what runs retrieved.",
     "label": "Have people label: a page, a plan, and gold made of it.",

@@ -1,14 +1,17 @@
 """Several runs made one, and what each of them adds to the others."""
 
-from karat.fusion.complementarity import Complementarity, complementarity, rbo
+from karat.fusion.complementarity import Complementarity, complementarity
 from karat.fusion.fuse import METHODS, NORMS, fuse
+from karat.fusion.run_agreement import RunAgreement, agree, rbo
 from karat.fusion.weights import WeightSearch, search_weights
 
 __all__ = [
     "METHODS",
     "NORMS",
     "Complementarity",
+    "RunAgreement",
     "WeightSearch",
+    "agree",
     "complementarity",
     "fuse",
     "rbo",

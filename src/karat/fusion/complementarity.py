@@ -5,7 +5,7 @@ The union of what all of them found is the most that any fusion or re-ranking of
 top k can reach; how much of it is lost without one run is what that run alone brings.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -18,10 +18,10 @@ from karat.data.intervals import Interval
 from karat.data.policies import Policies
 from karat.data.runs import Run
 from karat.data.tables import Table, number
-from karat.errors import WITHOUT_LABELS, DataError, MismatchError, ParameterError
+from karat.errors import WITHOUT_LABELS, DataError, ParameterError
 from karat.fusion.candidates import named_runs
 from karat.fusion.fuse import fuse
-from karat.reading.readers import read, read_run
+from karat.reading.readers import read
 from karat.stats import mean_interval
 from karat.stats.paired import difference_interval
 
@@ -202,61 +202,3 @@ def _overlap(one: Bools, other: Bools) -> float:
 
 def _limits(interval: Interval | None) -> str:
     return "" if interval is None else f"{interval.low:.4f} .. {interval.high:.4f}"
-
-
-def rbo(run: Any, other: Any, *, p: float = 0.9) -> dict[str, float]:
-    """Say how alike two runs rank, the top weighing most: 1 is the same, 0 nothing.
-
-    The extrapolated rank-biased overlap of Webber, Moffat and Zobel (2010): below the
-    end of a ranking, the two are taken to go on agreeing as they did. A document counts
-    at its first rank; one without an id is known by its text.
-
-    Args:
-        run: what was retrieved, in any form that `karat.evaluate` takes.
-        other: the same of another system.
-        p: how far down it matters: the first 10 ranks weigh 86 % with 0.9.
-
-    Returns:
-        The overlap of each query that both runs have; NaN where one retrieved nothing.
-
-    Raises:
-        ParameterError: p does not lie between 0 and 1.
-        MismatchError: the runs have no query in common.
-
-    Example:
-        >>> rbo({"q1": ["a", "b"], "q2": ["a"]}, {"q1": ["a", "b"], "q2": ["x"]})
-        {'q1': 1.0, 'q2': 0.0}
-    """
-    if not 0 < p < 1:
-        raise ParameterError("rbo", "p", "between 0 and 1", p)
-    one, two = (_rankings(source) for source in (run, other))
-    common = [query for query in one if query in two]
-    if not common:
-        raise MismatchError(
-            "the runs have no query in common",
-            hint="check that both use the same query ids",
-        )
-    return {query: _alike(one[query], two[query], p) for query in common}
-
-
-def _rankings(source: Any) -> dict[str, list[str]]:
-    run = source if isinstance(source, Run) else read_run(source)
-    return {
-        query: list(dict.fromkeys(d.id or d.text or "" for d in documents))
-        for query, documents in run.rankings(Policies())
-    }
-
-
-def _alike(one: Sequence[str], two: Sequence[str], p: float) -> float:
-    short, long = sorted((one, two), key=len)
-    if not short:
-        return float("nan")
-    rank = {name: place for place, name in enumerate(short, 1)}
-    depth = np.arange(1, len(long) + 1)
-    joins = [max(rank[n], at) for at, n in enumerate(long, 1) if n in rank]
-    shared = np.searchsorted(np.sort(joins), depth, "right")
-    # Below its end, the shorter ranking would go on as it began.
-    beyond = np.maximum(depth - len(short), 0) * shared[len(short) - 1] / len(short)
-    agreement = (shared + beyond) / depth
-    weighed = (1 - p) * p ** (depth - 1.0) @ agreement
-    return float(weighed + agreement[-1] * p ** len(long))

@@ -54,6 +54,7 @@
     if (data.tags.length) {
       found.push({ key: "tags", name: "tags", value: (row) => data.tagged[row].map((n) => data.tags[n]).join(", "), text: true });
     }
+    if (data.alike) found.push({ key: "alike", name: "rbo", value: (row) => data.alike[row], score: true });
     if (!scored) return found;
     data.systems.forEach((system, s) => {
       const metrics = several ? [metric()] : data.metrics.map((_, m) => m);
@@ -318,7 +319,7 @@
         return make(
           "li",
           { class: grade > 0 ? "document relevant" : "document" },
-          make("p", { class: "document-head" }, make("b", {}, String(n + 1)), " ", name === null ? "" : exact(name), make("span", { class: "grow" }), score === null ? "" : make("span", { class: "soft" }, String(Number(score.toPrecision(5)))), worth(grade)),
+          make("p", { class: "document-head" }, make("b", {}, String(n + 1)), " ", name === null ? "" : exact(name), make("span", { class: "grow" }), score === null ? "" : make("span", { class: "soft" }, String(Number(score.toPrecision(5)))), scored ? worth(grade) : null),
           ...own.map(([, item, , share]) => make("p", { class: "soft" }, `${Math.round(share * 100)}% of `, exact(item), " covered up to here")),
           differs.length ? make("p", { class: "warning" }, `differs: ${differs.join(", ")}`) : null,
           body(text, spoken),

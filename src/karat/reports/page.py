@@ -1,6 +1,7 @@
 """The HTML report: one file that needs no server and asks for nothing outside of it."""
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from hashlib import sha256
@@ -90,18 +91,13 @@ def labelling_page(title: str, rows: Sequence[Mapping[str, str | None]]) -> str:
     # Single documents of a query may be drawn far apart: so each part has a name.
     names = [*map(str, range(len(parts)))]
     named = [*zip(names, parts, strict=True)]
-    documents = Evaluation(
-        run="documents",
-        gold="",
-        queries=names,
-        columns={},
-        missing=np.zeros(len(names), bool),
-        policies=Policies(),
-        facts={name: Query(name, own[0]["question"]) for name, own in named},
-        kept={
-            name: tuple(Document(row["document"], row["text"]) for row in own)
+    documents = _unscored(
+        "documents",
+        {
+            name: [Document(row["document"], row["text"]) for row in own]
             for name, own in named
         },
+        {name: Query(name, own[0]["question"]) for name, own in named},
     )
     details = Details(board_of(documents))
     blocks, cut = details.blocks()
@@ -121,6 +117,52 @@ def labelling_page(title: str, rows: Sequence[Mapping[str, str | None]]) -> str:
     inside = [tag("p", how), Markup(_TABLE), tag("p", cut, _class="note")]
     heading = counted(len({row["query"] for row in rows}), "query")
     return page(title, [section("queries", heading, *inside)], data, blocks)
+
+
+def side_by_side_page(
+    title: str,
+    tables: Sequence[Table],
+    runs: Mapping[str, Mapping[str, Sequence[Document]]],
+    facts: Mapping[str, Query],
+    alike: Sequence[float],
+) -> str:
+    """A page that shows what runs retrieved side by side, where there is no gold.
+
+    The runs have the same queries; `alike` says of each how alike they are.
+    """
+    board = Leaderboard({n: _unscored(n, run, facts) for n, run in runs.items()})
+    details = Details(board)
+    blocks, cut = details.blocks()
+    table = details.table()
+    data = {
+        **table,
+        "gold": sha256(json.dumps([title, table["queries"]]).encode()).hexdigest()[:16],
+        "fingerprints": {},
+        "alike": [None if math.isnan(one) else one for one in alike],
+    }
+    heading = counted(len(details.queries), "query")
+    queries = [Markup(_TABLE), tag("p", cut, _class="note")]
+    sections = [
+        section("verdict", "Result", *map(grid, tables)),
+        section("queries", heading, *queries),
+    ]
+    return page(title, sections, data, blocks)
+
+
+def _unscored(
+    run: str, documents: Mapping[str, Sequence[Document]], facts: Mapping[str, Query]
+) -> Evaluation:
+    """What was retrieved, where nothing says what should have been."""
+    return Evaluation(
+        run=run,
+        gold="",
+        queries=[*documents],
+        columns={},
+        missing=np.zeros(len(documents), bool),
+        policies=Policies(),
+        facts=facts,
+        kept={query: tuple(row) for query, row in documents.items()},
+    )
 
 
 def _verdict(board: Leaderboard, comparison: Comparison | None) -> Markup:
