@@ -312,6 +312,8 @@ def main() -> None:
     fused: karat.Run = karat.fuse([RANKED, RANKED])
     added = karat.complementarity(RUNS, gold=GOLD)
     alike: dict[str, float] = karat.rbo(RANKED, RANKED)
+    likeness: karat.RunAgreement = karat.agree(RANKED, RANKED)
+    assert likeness.queries[0].rbo == alike[likeness.queries[0].query]
     weights = karat.search_weights(
         [RANKED, RANKED],
         lambda run: dict.fromkeys(RANKED, float(len(run.queries()))),
