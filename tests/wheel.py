@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import tarfile
 import tempfile
 import venv
 from pathlib import Path
@@ -13,6 +14,8 @@ MOST_PACKAGES = 12
 SCORE = (
     "import karat; print(karat.evaluate({'q': ['a']}, gold={'q': ['a']}).means['rr'])"
 )
+# What `make demo` and `make test` read, besides sources and tests.
+NEEDED = ("Makefile", "requirements/base.txt", "requirements/dev.txt", "README.md")
 WHERE = (
     "import karat, pathlib; home = pathlib.Path(karat.__file__).parent; "
     "print(home); assert (home / 'py.typed').exists()"
@@ -22,6 +25,10 @@ WHERE = (
 def main() -> None:
     """Install the wheel as a user would, and use it far away from the sources."""
     (wheel,) = DIST.glob("*.whl")
+    (source,) = DIST.glob("*.tar.gz")
+    with tarfile.open(source) as archive:
+        inside = {name.partition("/")[2] for name in archive.getnames()}
+    check({*NEEDED} <= inside, f"{source.name} lacks {sorted({*NEEDED} - inside)}")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name).resolve()
         venv.create(folder / "env", with_pip=True)

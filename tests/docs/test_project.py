@@ -1,0 +1,37 @@
+"""What the project says of itself beside the docs is true."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import karat
+from karat.extend import decode_yaml
+
+ROOT = Path(__file__).parents[2]
+WORKFLOWS = [
+    ROOT / ".pre-commit-config.yaml",
+    ROOT / "CITATION.cff",
+    *sorted((ROOT / ".github").rglob("*.yml")),
+]
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_files_for_services_are_yaml(path: Path) -> None:
+    assert decode_yaml(path.read_text("utf-8"))
+
+
+def test_the_citation_names_this_version() -> None:
+    citation = decode_yaml((ROOT / "CITATION.cff").read_text("utf-8"))
+    assert citation["version"] == karat.__version__
+    assert f'__version__ = "{karat.__version__}"' in (
+        ROOT / "src" / "karat" / "version.py"
+    ).read_text("utf-8")
+
+
+def test_workflows_run_targets_that_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    targets = {*re.findall(r"^([a-z-]+):.*##", makefile, re.MULTILINE)}
+    for path in WORKFLOWS:
+        called = re.findall(r"run: make ([a-z -]+)", path.read_text("utf-8"))
+        assert {name for line in called for name in line.split()} <= targets
