@@ -25,6 +25,7 @@ _HOMES = {
     "karat.evaluation": "Evaluator aevaluate evaluate row_scorer",
     "karat.explanation": "explain",
     "karat.fusion": "RunAgreement agree complementarity fuse rbo search_weights",
+    "karat.generating": "QuestionSet generate",
     "karat.label_plans": "LabelPlan plan_labels",
     "karat.leaderboards": "leaderboard rank_correlation",
     "karat.reading.labels": "apply_labels",

@@ -24,6 +24,8 @@ from karat.fusion import complementarity as complementarity
 from karat.fusion import fuse as fuse
 from karat.fusion import rbo as rbo
 from karat.fusion import search_weights as search_weights
+from karat.generating import QuestionSet as QuestionSet
+from karat.generating import generate as generate
 from karat.label_plans import LabelPlan as LabelPlan
 from karat.label_plans import plan_labels as plan_labels
 from karat.leaderboards import leaderboard as leaderboard
@@ -46,4 +48,4 @@ from karat.sweeps import sweep as sweep
 from karat import history as history
 from karat import scale as scale
 __version__: str
-__all__ = ["CombinedScores", "Comparison", "Corpus", "Dataset", "Diagnosis", "Evaluation", "Evaluator", "Gold", "GoldFindings", "KaratError", "LabelPlan", "Leaderboard", "Run", "RunAgreement", "SuiteResult", "Sweep", "__version__", "aevaluate", "agree", "apply_labels", "aretrieve", "combine_labels", "compare", "complementarity", "diagnose", "doctor", "evaluate", "explain", "flat_metrics", "fuse", "leaderboard", "load", "plan_labels", "rank_correlation", "rbo", "read_corpus", "read_gold", "read_run", "read_samples", "retrieve", "row_scorer", "run_suite", "search_weights", "sweep"]
+__all__ = ["CombinedScores", "Comparison", "Corpus", "Dataset", "Diagnosis", "Evaluation", "Evaluator", "Gold", "GoldFindings", "KaratError", "LabelPlan", "Leaderboard", "QuestionSet", "Run", "RunAgreement", "SuiteResult", "Sweep", "__version__", "aevaluate", "agree", "apply_labels", "aretrieve", "combine_labels", "compare", "complementarity", "diagnose", "doctor", "evaluate", "explain", "flat_metrics", "fuse", "generate", "leaderboard", "load", "plan_labels", "rank_correlation", "rbo", "read_corpus", "read_gold", "read_run", "read_samples", "retrieve", "row_scorer", "run_suite", "search_weights", "sweep"]

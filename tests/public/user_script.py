@@ -309,6 +309,11 @@ def main() -> None:
     both: karat.CombinedScores = karat.combine_labels(
         {"run": judged}, judged=judged, people=judged, plan=plan
     )
+    texts = {"d1": "Rye is sown in autumn and cut in July."}
+    asked: karat.QuestionSet = karat.generate(
+        texts, 1, model=lambda _: "{}", settings=Settings(journal=None)
+    )
+    assert asked.counts == {"empty": 3}
     fused: karat.Run = karat.fuse([RANKED, RANKED])
     added = karat.complementarity(RUNS, gold=GOLD)
     alike: dict[str, float] = karat.rbo(RANKED, RANKED)

@@ -45,6 +45,7 @@ COMMANDS = {
     "agree": "Say how alike two runs are, without any gold.",
     "pool": "Choose documents of several runs for people to label.",
     "judge": "Have a language model label what runs retrieved.",
+    "generate": "Have a language model write questions that a corpus answers.",
     "label": "Have people label: a page, a plan, and gold made of it.",
     "trec-eval": "Score like the trec_eval binary, line for line.",
     "metrics": "List the metrics, or explain one.",

@@ -120,14 +120,7 @@ def open_session(judging: Judging) -> JudgeSession:
             "no model to ask: add --model NAME, and OPENAI_API_KEY or --base-url for "
             "a server of your own"
         )
-    # A parameter by name beats the option for it.
-    limit = {"max_tokens": judging.max_tokens} if judging.max_tokens else {}
-    client = OpenAIClient(
-        judging.model,
-        base_url=judging.base_url,
-        parameters={**limit, **judging.parameters},
-        headers=dict(judging.headers),
-    )
+    client = open_client(judging, judging.model)
     prices = None if judging.prices is None else Prices.read(judging.prices)
     if judging.max_cost is not None and prices is None:
         raise UsageError(
@@ -154,6 +147,18 @@ def open_session(judging: Judging) -> JudgeSession:
     progress.attach(click.get_current_context())
     session = DryRun if judging.dry_run else JudgeSession
     return session(client, settings, prompts=judging.prompts)
+
+
+def open_client(judging: Judging, model: str) -> OpenAIClient:
+    """A model at the server that the options name."""
+    # A parameter by name beats the option for it.
+    limit = {"max_tokens": judging.max_tokens} if judging.max_tokens else {}
+    return OpenAIClient(
+        model,
+        base_url=judging.base_url,
+        parameters={**limit, **judging.parameters},
+        headers=dict(judging.headers),
+    )
 
 
 def claims_judge(judging: Judging) -> Claims:

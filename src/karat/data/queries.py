@@ -64,9 +64,23 @@ class Corpus(Mapping[str, str]):
         ('Rye.', Corpus of 2 documents from corpus.jsonl)
     """
 
-    def __init__(self, texts: Mapping[str, str], name: str = "corpus") -> None:
+    def __init__(
+        self,
+        texts: Mapping[str, str],
+        name: str = "corpus",
+        origins: Mapping[str, tuple[str, int, int]] | None = None,
+    ) -> None:
         self.name = name
         self._texts = texts
+        self._origins = origins or {}
+
+    def origin(self, document: str) -> tuple[str, int, int]:
+        """The source of a text, where it begins there, and the length of its title.
+
+        It is a source itself, unless it is a chunk that names one and its start there;
+        a title that was put in front is not part of the source.
+        """
+        return self._origins.get(document, (document, 0, 0))
 
     def __getitem__(self, document: str) -> str:
         return self._texts[document]

@@ -110,7 +110,7 @@ class LexicalRanks:
     def __init__(self, corpus: Mapping[str, str], bm25s: Any) -> None:
         self._places = {name: place for place, name in enumerate(corpus)}
         self._index = bm25s.BM25()
-        words = [_words.__wrapped__(text) for text in corpus.values()]
+        words = [search_words.__wrapped__(text) for text in corpus.values()]
         self._count = Counter(chain.from_iterable(map(set, words)))
         if self._count:
             self._index.index(words, show_progress=False)
@@ -133,21 +133,34 @@ class LexicalRanks:
 
     def rank(self, query: str, documents: Sequence[str]) -> int | None:
         """The rank of the best of the documents; None when no word leads to any."""
-        return self._find(_words(query), documents)[0]
+        return self._find(search_words(query), documents)[0]
 
     def finds(self, query: str, documents: Sequence[str], k: int = 0) -> bool:
         """Whether search by words has any of the documents near the top."""
-        rank, share = self._find(_words(query), documents)
+        rank, share = self._find(search_words(query), documents)
         return rank is not None and rank <= max(k, _GOOD_RANK) and share >= _HARDLY
 
     def rank_beyond(
         self, query: str, others: Sequence[str], documents: Sequence[str]
     ) -> int | None:
         """The rank by the rare words of other texts that the query does not have."""
-        words = {word for text in others for word in _words(text)}
+        rare = {word for text in others for word in self.rare_words(text)}
+        return self._find(sorted(rare.difference(search_words(query))), documents)[0]
+
+    def rare_words(self, text: str) -> set[str]:
+        """The words of a text that few documents have, and at least one."""
         most = max(_RARE_WORD[0], _RARE_WORD[1] * len(self))
-        rare = {word for word in words if 0 < self._count[word] <= most}
-        return self._find(sorted(rare.difference(_words(query))), documents)[0]
+        return {word for word in search_words(text) if 0 < self._count[word] <= most}
+
+    def top(self, query: str, k: int, documents: Sequence[str] = ()) -> list[str]:
+        """The documents that words of a query find first, of these or of all."""
+        words = [word for word in search_words(query) if word in self._count]
+        if not words:
+            return []
+        names = [*documents] or [*self._places]
+        scores = self._scores(words)[[self._places[name] for name in names]]
+        best = np.argsort(-scores, kind="stable")[:k]
+        return [names[place] for place in best.tolist() if scores[place] > 0]
 
     def leads(
         self, query: str, others: Sequence[str], documents: Sequence[str]
@@ -175,17 +188,20 @@ class LexicalRanks:
         words = [word for word in words if word in self._count]
         if not own or not words:
             return None, 0.0
-        if words != self._last[0]:
-            self._last = words, self._index.get_scores(words)
-        scores = self._last[1]
+        scores = self._scores(words)
         best = scores[own].max()
         if best <= 0:
             return None, 0.0
         return int((scores > best).sum()) + 1, float(best / scores.max())
 
+    def _scores(self, words: Sequence[str]) -> Any:
+        if words != self._last[0]:
+            self._last = [*words], self._index.get_scores([*words])
+        return self._last[1]
+
 
 @lru_cache(maxsize=1 << 10)
-def _words(text: str) -> list[str]:
+def search_words(text: str) -> list[str]:
     """The words of a text; where letters are words, pairs of them."""
     plain = words_of(text)
     if text.isascii():

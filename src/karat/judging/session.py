@@ -144,7 +144,8 @@ class DryRun(JudgeSession):
     """A session that makes no call and estimates what the calls would take.
 
     Replies in the journal are used. Beyond them a reference is assumed to have one
-    claim per sentence, and no document to be relevant or to support a claim.
+    claim per sentence, no document to be relevant or to support a claim, and a question
+    that is to be written to have the words its passage begins with.
 
     Attributes:
         parts: the estimate of each run.
@@ -186,7 +187,14 @@ _REASON = "The context says in other words about what the claim says, or it does
 def _assume(prompt: Prompt) -> str:
     """A reply of the usual length: claims are sentences, and nothing is supported."""
     reply: dict[str, Any] = {"reason": _REASON, "grade": 0}
-    if prompt.name == "split":
+    if prompt.name == "write":
+        numbers = [*range(1, prompt.user.count("[begin passage") + 1)]
+        claim = {"text": _REASON, "importance": "vital", "passages": numbers}
+        passage = prompt.user.split("\n", 1)[1][: len(_REASON)]
+        reply = {"question": passage, "answer": _REASON, "claims": [claim]}
+    elif prompt.name == "alone":
+        reply = {"reason": _REASON, "clear": True, "answer": _REASON}
+    elif prompt.name == "split":
         answer = _ANSWER.search(prompt.user)
         sentences = _SENTENCE.split(answer[1] if answer else "")
         claims = [{"text": s, "importance": "vital"} for s in sentences if s.strip()]

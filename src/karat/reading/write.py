@@ -307,4 +307,5 @@ def _span(span: Span) -> dict[str, Any]:
         | ({} if span.text is None else {"text": span.text})
         | ({} if span.grade == 1 else {"grade": _whole(span.grade)})
         | ({} if span.group is None else {"group": span.group})
+        | ({} if span.source == "human" else {"labelled_by": span.source})
     )

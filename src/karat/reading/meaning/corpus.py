@@ -9,7 +9,7 @@ from karat.data.gold import Gold, Item
 from karat.data.queries import Corpus
 from karat.data.runs import Document, Notice
 from karat.errors import DataError, FormatError
-from karat.reading.meaning.aliases import IDS, TEXTS, ask, respell
+from karat.reading.meaning.aliases import IDS, STARTS, TEXTS, ask, respell
 from karat.reading.meaning.documents import read_document
 from karat.reading.meaning.mapping import value_at
 from karat.reading.meaning.shapes import records_of
@@ -32,13 +32,19 @@ def gather_texts(
 ) -> Corpus:
     """The text of each document, from what a format read or a caller handed over."""
     texts: dict[str, str] = {}
+    origins: dict[str, tuple[str, int, int]] = {}
     wanted = None if ids is None else frozenset(ids)
     count = 0
     for count, (line, record) in enumerate(_records(as_records(value), source), 1):
         try:
-            document, text = _read(record, source)
+            document, text, title = _read(record, source)
             if wanted is not None and document not in wanted:
                 continue
+            origin, start = ask(record, ("source",)), ask(record, STARTS)
+            if isinstance(origin, str) and isinstance(start, int):
+                origins[document] = origin, start, title
+            elif title:
+                origins[document] = document, 0, title
             if texts.setdefault(document, text) != text:
                 raise FormatError(f"{document!r} has two texts")
         except DataError as error:
@@ -47,7 +53,7 @@ def gather_texts(
             raise placed(error, path=source.path, line=line) from None
     if not count:
         raise source.error("holds no documents")
-    return Corpus(texts, source.name)
+    return Corpus(texts, source.name, origins)
 
 
 def _records(value: object, source: Source) -> Iterable[tuple[int | None, Any]]:
@@ -69,7 +75,8 @@ def _named(key: object, entry: object) -> object:
     return {"id": key, "text": entry}
 
 
-def _read(record: object, source: Source) -> tuple[str, str]:
+def _read(record: object, source: Source) -> tuple[str, str, int]:
+    """The id, the text behind its title, and how long that title is."""
     if isinstance(record, _PLAIN):
         raise FormatError(
             f"a document must be an object with id and text, got {show(record)}"
@@ -88,8 +95,9 @@ def _read(record: object, source: Source) -> tuple[str, str]:
         found = ", ".join(map(str, names)) or "none"
         raise FormatError(f"a document has no {missing}; fields found: {found[:200]}")
     title = ask(record, ("title",))
-    whole = f"{title}\n{text}" if isinstance(title, str) and title.strip() else text
-    return read_id(identity, "document id", source.notes), whole
+    head = f"{title}\n" if isinstance(title, str) and title.strip() else ""
+    name = read_id(identity, "document id", source.notes)
+    return name, head + text, len(head)
 
 
 def bare_id(document: Document) -> str | None:

@@ -256,8 +256,8 @@ def _read_spans(value: Any, notes: Notes) -> tuple[Span, ...]:
         source = ask(entry, SPAN_SOURCES)
         if start is None or end is None or source is None:
             raise FormatError(f"a span needs doc, start and end, got {show(entry)}")
-        grade, group, text = (
-            ask(entry, names) for names in (GRADES, ("group",), TEXTS)
+        grade, group, text, who = (
+            ask(entry, names) for names in (GRADES, ("group",), TEXTS, ("labelled_by",))
         )
         spans.append(
             Span(
@@ -267,6 +267,7 @@ def _read_spans(value: Any, notes: Notes) -> tuple[Span, ...]:
                 end=end,
                 text=None if text is None else read_text(text, "the text of a span"),
                 grade=1.0 if grade is None else read_grade(grade),
+                source="human" if who is None else str(who),
                 group=None if group is None else str(group),
             )
         )
