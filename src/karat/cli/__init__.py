@@ -41,6 +41,8 @@ COMMANDS = {
     "init": "Write a suite for the files of this folder.",
     "suite": "Run an evaluation that is written down in karat.yaml.",
     "baseline": "Pin the evaluation that drops are measured from.",
+    "push": "Add an evaluation to a history of runs.",
+    "history": "Show runs over commits, scored by the gold of today.",
     "fuse": "Make one run of several, and show what each adds.",
     "agree": "Say how alike two runs are, without any gold.",
     "pool": "Choose documents of several runs for people to label.",
@@ -57,7 +59,7 @@ COMMANDS = {
 }
 ALIASES = {"eval": "evaluate"}
 # Commands that multiply matrices, for which NumPy's threads pay.
-_MATRICES = ("compare", "suite")
+_MATRICES = ("compare", "suite", "history")
 
 
 class _Stream(FileIO):

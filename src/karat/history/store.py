@@ -397,6 +397,10 @@ class Store(AbstractContextManager["Store"]):
         """Every label ever given, or those of one query, the oldest first."""
         return StoredGold(self._db, self._project(project)).labels(query)
 
+    def gold_version(self, project: str = PROJECT) -> int:
+        """How often the gold changed."""
+        return StoredGold(self._db, self._project(project)).version
+
     def gold(self, project: str = PROJECT, version: int | None = None) -> Gold:
         """The gold of today, or of an earlier version."""
         gold = StoredGold(self._db, self._project(project))
@@ -484,7 +488,8 @@ class Store(AbstractContextManager["Store"]):
                     key = change.run, change.metric
                     before = moved.get(key, change).before
                     moved[key] = change._replace(before=before)
-        return tuple(one for one in moved.values() if one.before != one.after)
+        changes = sorted(moved.values(), key=lambda change: change.run)
+        return tuple(one for one in changes if one.before != one.after)
 
     def _patch(
         self,

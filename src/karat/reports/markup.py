@@ -92,8 +92,9 @@ def page(
             _DRAWER,
             f'<script type="application/json" id="data">{plain}</script>',
             *(f'<script type="text/plain" class="block">{b}</script>' for b in blocks),
+            f"<script>{script}</script>",
         ]
-    return "\n".join([*parts, f"<script>{script}</script>", "</body></html>", ""])
+    return "\n".join([*parts, "</body></html>", ""])
 
 
 @cache
