@@ -479,7 +479,7 @@ def test_policies_change_the_mean_and_are_printed(karat: Karat) -> None:
         (["--fail-under", "recal@5=0.5"], "did you mean 'recall'?"),
         (["--map", "query"], "expected OURS=THEIRS, got 'query'"),
         (["--glod", "x"], "'--gold'"),
-        (["--slice", "colour"], "'colour' is not 'tag'"),
+        (["--slice", "colour"], "--slice knows only 'tag'; put 'colour' into tags"),
         (["--format", "trek"], "unknown format 'trek'"),
     ],
 )

@@ -47,11 +47,18 @@ def test_method_weights_norm_and_depth(karat: Karat) -> None:
 
 def test_gold_shows_what_each_run_adds(karat: Karat, folder: Path) -> None:
     before = {*folder.iterdir()}
-    done = karat("fuse", *RUNS, "--gold", "gold.qrels", "--at", "5")
+    done = karat("fuse", *RUNS, "--gold", "gold.qrels", "-k", "5")
     assert (done.code, done.err) == (0, "")
-    for word in ("keyword.run", "dense.run", "recall@5", "alone", "union of all"):
+    for word in ("keyword.run", "dense.run", "recall@5", "only here", "union of all"):
         assert word in done.out
     assert {*folder.iterdir()} == before
+    whole = json.loads(karat("fuse", *RUNS, "--gold", "gold.qrels", "--json").out)
+    assert whole["k"] == 10
+    assert (
+        f"fused (rrf) {whole['fused']:.4f}"
+        in karat(*("fuse", *RUNS, "--gold", "gold.qrels")).out
+    )
+    assert whole["overlap"][0]["runs"] == [*RUNS]
 
 
 def test_the_run_on_stdout_keeps_the_table_apart(karat: Karat) -> None:

@@ -88,8 +88,8 @@ def test_people_label_what_was_drawn_in_its_order(
     ("arguments", "sentence"),
     [
         (("new", "dense.run", "-o", "l.pdf"), "one of .csv, .html"),
-        (("new", "dense.run"), "Missing option '-o'"),
-        (("plan", "gold.qrels", "-o", "t.jsonl"), "Missing option '--budget'"),
+        (("new", "dense.run"), "missing option '-o'"),
+        (("plan", "gold.qrels", "-o", "t.jsonl"), "missing option '--budget'"),
         (
             ("plan", "gold.qrels", "--budget", "20", "-o", "t.jsonl"),
             "budget must be at least 76, which is 10 queries, got 20",
@@ -99,7 +99,7 @@ def test_people_label_what_was_drawn_in_its_order(
             "pairs are drawn from what runs retrieved",
         ),
         (("plan", "dense.run", "--budget", "90", "-o", "t.jsonl"), "is a TREC run"),
-        (("aply", "l.jsonl"), "No such command 'aply'"),
+        (("aply", "l.jsonl"), "no such command 'aply'"),
     ],
 )
 def test_a_mistake_is_a_sentence(

@@ -1,5 +1,6 @@
 """The command as a process: exit codes, streams, colours, and the last defence."""
 
+import json
 import os
 import pty
 import re
@@ -100,7 +101,48 @@ def test_help_imports_nothing_heavy(folder: Path) -> None:
 def test_a_mistyped_command_gets_a_suggestion(karat: Karat) -> None:
     assert "did you mean 'evaluate'?" in karat("evalute").err
     assert "did you mean 'trec-eval'?" in karat("trec_eval").err
-    assert "No such command 'fly'" in karat("fly").err
+    assert karat("fly").err == "karat: no such command 'fly' (karat --help)\n"
+    assert "-o report.html writes a page" in karat("report").err
+    assert "--explain QUERY works a query out" in karat("explain").err
+    assert "karat suite runs the sweep" in karat("sweep").err
+
+
+def test_usage_errors_have_the_voice_of_all_others(karat: Karat) -> None:
+    for words, sentence in (
+        ("evaluate", "missing argument 'RUN...' (karat evaluate --help)"),
+        ("evaluate a --gold", "option '--gold' requires an argument"),
+        ("evaluate a --goldd b", "no such option '--goldd'; did you mean '--gold'?"),
+        ("evaluate a --ties x", "'--ties': 'x' is not one of 'trec', 'input'"),
+    ):
+        done = karat(*words.split())
+        assert done.err.startswith(f"karat: {sentence}")
+        assert (done.code, done.err.count("\n")) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("karat evaluate a.run -m recall@5,nd", "plain,recall@5,ndcg\n"),
+        ("karat compare a b --match fu", "plain,fuzzy\n"),
+        ("karat diagnose a --profile trec", "plain,trec_eval-9\n"),
+        ("karat metrics alpha_n", "plain,alpha_ndcg\n"),
+        ("karat evaluate de", "file,de\n"),
+        ("karat fuse a b --gold go", "file,go\n"),
+    ],
+)
+def test_a_shell_completes_metrics_matchers_profiles_and_files(
+    words: str, offered: str
+) -> None:
+    asked = {"_KARAT_COMPLETE": "bash_complete", "COMP_WORDS": words}
+    asked["COMP_CWORD"] = str(words.count(" "))
+    done = subprocess.run(
+        [sys.executable, "-m", "karat"],
+        env={**os.environ, **asked},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert offered in done.stdout
 
 
 @pytest.mark.slow
@@ -161,7 +203,7 @@ def test_verbose_shows_the_traceback_of_a_bug(
     def explode(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(sys.modules["karat.cli.metrics"], "show", explode)
+    monkeypatch.setattr(sys.modules["karat.cli.metrics"], "show_all", explode)
     done = karat("metrics", "-v")
     assert done.code == 2
     assert "Traceback" in done.err
@@ -254,8 +296,14 @@ def test_the_demo_copies_nowhere_if_no_folder_is_named(
 
 
 def test_the_catalogue_has_a_line_for_each_metric(karat: Karat) -> None:
-    done = karat("metrics")
-    assert "recall_all              Whether the top k holds every gold item" in done.out
+    done = karat("metrics", "--all")
+    assert "recall_all      Whether the top k holds every gold item" in done.out
+    everyday, _, families = karat("metrics").out.partition("by family")
+    assert "ndcg            How close" in everyday
+    assert "alpha_ndcg" not in everyday
+    assert "alpha_ndcg" in families
+    rows = json.loads(karat("metrics", "--json").out)
+    assert {"metric": "ap", "family": "ranking"}.items() <= rows[15].items()
     one = karat("metrics", "P_10")
     assert one.out.startswith(
         "precision@10\n\nThe share of the top k that matches gold."

@@ -164,7 +164,7 @@ def test_a_metric_that_cannot_be_loaded_is_named(
     assert done.err.startswith(f"karat: {sentence}")
     assert done.err.count("\n") == 1
     assert karat(*SCORE, "-m", "ones,recall@5").code == 0
-    listed = karat("metrics")
+    listed = karat("metrics", "--all")
     assert listed.code == 0
     assert sentence in listed.err
     assert {"ndcg", "ones"} <= {

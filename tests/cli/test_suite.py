@@ -39,7 +39,7 @@ def test_a_suite_scores_what_evaluate_does_and_writes_it_down(
     (folder / "karat.yaml").write_text(text + "    slices: tag\n")
     done = karat("suite")
     assert done.code == 0
-    assert "keyword by tag" in done.out
+    assert "ndcg@10 by tag" in done.out
     (made,) = results(folder)
     assert made.name.endswith("-a-main")
     direct = library.evaluate(

@@ -119,7 +119,7 @@ def test_a_mean_over_fewer_queries_than_evaluate_has_says_so() -> None:
     assert (bound.score, bound.n) == (0.5, 1)
     table = karat.diagnose(run, gold, k=2).bound_table()
     assert table is not None
-    assert [row[4] for row in table.rows] == ["1"] * len(table.rows)
+    assert table.title.endswith("1 query with relevant gold, the others left out")
 
 
 def test_hundreds_of_unjudged_documents_have_bounds_too() -> None:

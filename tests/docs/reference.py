@@ -53,7 +53,9 @@ Also understood: `ndcg_cut_10`, `P.10` and the like as trec_eval writes them,
 """
 STREAMS = """
 Results go to stdout, everything else to stderr. `-` is standard input or output.
-`NO_COLOR` turns colours off; a pipe never has any.
+`NO_COLOR` turns colours off; a pipe never has any. `--json` prints what a table shows
+as JSON. `-k` is how many documents of a ranking count: the cutoff, or how deep a run is
+read or asked for.
 
 | exit code | meaning |
 | --- | --- |
@@ -71,6 +73,16 @@ the environment. What is about a model may also stand in `karat.yaml` of the cur
 folder, under `judging`, for `evaluate` and `judge` alike; the environment beats it.
 What is measured for good is a [suite](../suites.md) there. `karat trec-eval` listens to
 its arguments only.
+"""
+COMPLETION = """
+Shells complete commands, options, files, metrics, matchers and profiles. One line in the
+file that your shell reads at its start switches it on:
+
+| shell | file | line |
+| --- | --- | --- |
+| bash | `~/.bashrc` | `eval "$(_KARAT_COMPLETE=bash_source karat)"` |
+| zsh | `~/.zshrc` | `eval "$(_KARAT_COMPLETE=zsh_source karat)"` |
+| fish | `~/.config/fish/config.fish` | `_KARAT_COMPLETE=fish_source karat \| source` |
 """
 CONTENT = """
 A file's extension chooses its format. Content decides between formats that are met
@@ -183,6 +195,8 @@ def commands() -> Iterator[str]:
     yield STREAMS
     yield "## Settings"
     yield SETTINGS
+    yield "## Completion"
+    yield COMPLETION
     yield f"Reports are written by extension: {listed(REPORTS)}."
     context = click.Context(karat, info_name="karat", terminal_width=WIDTH)
     for name in COMMANDS:

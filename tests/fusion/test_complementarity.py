@@ -93,7 +93,7 @@ def test_a_threshold_says_what_is_relevant() -> None:
 
 def test_the_table_names_runs_and_what_they_make_together() -> None:
     text = complementarity({"lexical": LEXICAL, "dense": DENSE}, GOLD).table().as_text()
-    for word in ("lexical", "dense", "recall@10", "alone", "union of all", "fused"):
+    for word in ("lexical", "dense", "recall@10", "only here", "union of all", "fused"):
         assert word in text
 
 

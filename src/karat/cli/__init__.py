@@ -58,6 +58,12 @@ COMMANDS = {
     "demo": "Score two retrievers on a small bundled help centre.",
 }
 ALIASES = {"eval": "evaluate"}
+# What people type for what another command does.
+_ELSEWHERE = {
+    "report": "karat evaluate RUN --gold GOLD -o report.html writes a page",
+    "explain": "karat evaluate RUN --gold GOLD --explain QUERY works a query out",
+    "sweep": "karat suite runs the sweep of karat.yaml, and karat.sweep one of Python",
+}
 # Commands that multiply matrices, for which NumPy's threads pay.
 _MATRICES = ("compare", "suite", "history")
 
@@ -105,9 +111,10 @@ class Commands(click.Group):
         from difflib import get_close_matches  # noqa: PLC0415  for mistakes only
 
         names = [*COMMANDS, *ALIASES]
+        hint = _ELSEWHERE.get(cmd_name)
         if close := get_close_matches(cmd_name.lower().replace("_", "-"), names, n=1):
-            ctx.fail(f"No such command {cmd_name!r}; did you mean {close[0]!r}?")
-        return None
+            hint = hint or f"did you mean {close[0]!r}?"
+        return ctx.fail(f"No such command {cmd_name!r}; {hint}") if hint else None
 
     def format_commands(
         self, ctx: click.Context, formatter: click.HelpFormatter
@@ -143,8 +150,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
     except click.ClickException as mistake:
-        mistake.show()
-        sys.exit(_USAGE)
+        _complain_of_usage(mistake)
     except IncompleteError as error:
         _complain(str(error), _INCOMPLETE)
     except KaratError as error:
@@ -168,6 +174,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
             f"unexpected {type(error).__name__}: {text}; this is a bug {whose} "
             "(karat -v shows the traceback)"
         )
+
+
+def _complain_of_usage(mistake: click.ClickException) -> None:
+    """Say what click found wrong as karat says it: what, and where help is."""
+    if isinstance(mistake, click.exceptions.NoArgsIsHelpError):
+        mistake.show()
+        sys.exit(_USAGE)
+    text = mistake.format_message().removeprefix("Invalid value for ").rstrip(".")
+    text = text[:1].lower() + text[1:].replace(". Did you mean", "; did you mean")
+    context = getattr(mistake, "ctx", None)
+    _complain(f"{text} ({context.command_path} --help)" if context else text)
 
 
 def _plugin_of(error: BaseException) -> str | None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from karat.cli import options
 from karat.cli.command import Command, flag
 from karat.cli.outputs import PINNED, load_baseline, pinned_baseline
 from karat.errors import UsageError
@@ -16,7 +17,8 @@ from karat.writing import write_file
 @click.argument("action", type=click.Choice(["set", "show"]))
 @click.argument("file", required=False)
 @flag("--commit", help=f"Pin it as {PINNED[0]}, to be committed.")
-def command(action: str, file: str | None, *, commit: bool) -> None:
+@options.json
+def command(action: str, file: str | None, *, commit: bool, json: bool) -> None:
     """Pin a saved evaluation as the baseline of --max-drop, or show the pinned one.
 
     \b
@@ -27,8 +29,12 @@ def command(action: str, file: str | None, *, commit: bool) -> None:
     if action == "show":
         if (path := pinned_baseline()) is None:
             raise UsageError("no baseline is pinned here; karat baseline set FILE")
+        pinned = load_baseline(path)
+        if json:
+            click.echo(pinned.to_json())
+            return
         click.echo(f"{path}\n")
-        show(load_baseline(path).summary())
+        show(pinned.summary())
         return
     if file is None:
         raise UsageError("karat baseline set FILE: which saved evaluation?")

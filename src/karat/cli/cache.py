@@ -1,9 +1,11 @@
 """`karat cache`: the replies of models that are kept."""
 
+from json import dumps
 from pathlib import Path
 
 import click
 
+from karat.cli import options
 from karat.cli.command import Command, flag
 from karat.data.tables import Table, counted
 from karat.errors import UnknownNameError, UsageError
@@ -25,7 +27,10 @@ _KILO = 1024
 @flag("--clear", help="Forget what it holds.")
 @click.option("--model", metavar="NAME", help="With --clear: only this model's.")
 @flag("--errors", help="With --clear: only what failed.")
-def command(journal: Path, *, clear: bool, model: str | None, errors: bool) -> None:
+@options.json
+def command(
+    journal: Path, *, clear: bool, model: str | None, errors: bool, json: bool
+) -> None:
     """Show which replies of which models are kept, or forget them.
 
     Every reply of a model is kept in a journal, so that none is paid for twice.
@@ -37,7 +42,7 @@ def command(journal: Path, *, clear: bool, model: str | None, errors: bool) -> N
     if (model is not None or errors) and not clear:
         raise UsageError("--model and --errors say what to --clear; add it")
     if not journal.exists():
-        click.echo(f"{journal}: nothing is kept yet")
+        click.echo("[]" if json else f"{journal}: nothing is kept yet")
         return
     with Journal(journal) as kept:
         if clear:
@@ -48,6 +53,9 @@ def command(journal: Path, *, clear: bool, model: str | None, errors: bool) -> N
             click.echo(f"{journal}: {counted(count, 'entry')} forgotten")
             return
         contents = kept.contents()
+    if json:
+        click.echo(dumps([one._asdict() for one in contents], indent=2))
+        return
     count = sum(part.entries for part in contents)
     click.echo(f"{journal}: {counted(count, 'entry')}, {_size(journal)}")
     if contents:

@@ -29,6 +29,17 @@ _ORIGINS = {
     ParameterSource.DEFAULT_MAP: SETTINGS,
     ParameterSource.DEFAULT: "default",
 }
+# What options are about, by their names; where they are few, help is one list.
+_HEADINGS = {
+    "Files": "gold queries mapping format by parts output keep json no_text",
+    "Metrics": "metrics k match slice explain",
+    "Policies": "profile threshold depth judged_only order undefined missing extra "
+    "duplicates identical ties force",
+    "Gates": "baseline gate_tags allow_noise require_noninferior strict fail_under "
+    "fail_under_low max_drop",
+    "Options": "",
+}
+_MANY = 20
 COUNT = click.IntRange(min=1)
 """A whole number of one or more."""
 log = logging.getLogger("karat")
@@ -40,7 +51,10 @@ _UNREADABLE = (
 _UNSET: tuple[Any, ...] = (None, (), {}, False)
 
 flag = partial(click.option, is_flag=True)
-file_option = partial(click.option, metavar="FILE")
+PATH = click.Path(readable=False)
+"""A path, which shells complete; whoever reads it says what is wrong with it."""
+file_option = partial(click.option, metavar="FILE", type=PATH)
+file_argument = partial(click.argument, type=PATH)
 
 
 class GroupedOption(click.Option):
@@ -89,15 +103,20 @@ class Command(click.Command):
         self, ctx: click.Context, formatter: click.HelpFormatter
     ) -> None:
         """The options, those of one matter under its heading."""
-        sections: dict[str, list[tuple[str, str]]] = {"Options": []}
+        sections: dict[str, list[tuple[str, str]]] = {name: [] for name in _HEADINGS}
+        headings = {n: title for title, own in _HEADINGS.items() for n in own.split()}
+        if len(self.params) < _MANY:
+            headings = {}
         for option in self.get_params(ctx):
             record = option.get_help_record(ctx)
             if record is not None and isinstance(option, click.Option):
-                heading = getattr(option, "heading", "Options")
+                own = headings.get(str(option.name), "Options")
+                heading = getattr(option, "heading", own)
                 sections.setdefault(heading, []).append(record)
         for heading, records in sections.items():
-            with formatter.section(heading):
-                formatter.write_dl(records)
+            if records:
+                with formatter.section(heading):
+                    formatter.write_dl(records)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Carry the command out, saying first where its settings come from."""

@@ -7,7 +7,7 @@ import click
 
 from karat.cli import options, outputs
 from karat.cli.combined import is_combined, show_combined
-from karat.cli.command import Command, by_flag, flag
+from karat.cli.command import Command, by_flag, file_argument, flag
 from karat.cli.options import Combining, Gating, Scoring, existing, named_paths
 from karat.comparison.compare import CORRECTIONS, TESTS, compare
 from karat.comparison.differences import Test
@@ -23,7 +23,7 @@ _SCORING = [one.name for one in fields(Scoring) if one.name not in {"gold", "map
 
 
 @click.command("compare", cls=Command)
-@click.argument("runs", nargs=-1, required=True, metavar="BASELINE CANDIDATE...")
+@file_argument("runs", nargs=-1, required=True, metavar="BASELINE CANDIDATE...")
 @options.metrics
 @click.option(
     "--margin",

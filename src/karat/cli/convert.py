@@ -5,14 +5,14 @@ from collections.abc import Mapping
 import click
 
 from karat.cli import options
-from karat.cli.command import Command
+from karat.cli.command import Command, file_argument
 from karat.cli.options import format_name, write_dataset
 from karat.reading.readers import read
 from karat.reading.source import Role
 
 
 @click.command("convert", cls=Command)
-@click.argument("source")
+@file_argument("source")
 @click.argument("target")
 @click.option(
     "--from", "format", metavar="FORMAT", help="Format of SOURCE, if not by content."

@@ -15,16 +15,17 @@ from karat.results.slices import slice_table, tagged
 from karat.writing import write_file
 
 _EXAMPLE = files("karat") / "examples" / "help_centre"
-_METRICS = ("recall@5", "rr", "ndcg@10", "judged@10")
+_METRICS = ("ndcg@10", "rr", "recall@5", "judged@10")
 _NEXT = """\
 What to type next:
-  karat demo --copy larkspur                                    get these files
+  karat demo --copy larkspur                                get these files
   cd larkspur
-  karat evaluate dense.run --gold gold.qrels --explain q02      one query, rank by rank
-  karat evaluate *.run --gold gold.qrels -m ndcg@10,ap -o board.md
+  karat metrics                                             all there are
+  karat evaluate dense.run --gold gold.qrels --explain q02  one query, rank by rank
   karat evaluate samples.jsonl --slice tag --fail-under recall@5=0.8
-  karat trec-eval gold.qrels dense.run
-  karat metrics                                                 all there are"""
+  karat compare keyword.run dense.run --gold gold.qrels     is it better?
+  karat diagnose dense.run --gold gold.qrels                why is gold missed?
+  karat evaluate *.run --gold gold.qrels --queries queries.jsonl -o report.html"""
 
 
 @click.command("demo", cls=Command)
@@ -78,6 +79,6 @@ def _score(folder: Path) -> None:
     dense = board["dense.run"]
     show(dense.summary())
     click.echo()
-    columns = {name: result["ndcg@10"] for name, result in board.items()}
+    columns = {result.run: result["ndcg@10"] for result in board.ranked()}
     show(slice_table(columns, tagged(dense), title="ndcg@10 by tag"))
     click.echo(f"\n{_NEXT}")

@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 import click
 
 from karat.cli import options
-from karat.cli.command import Command, file_option
+from karat.cli.command import Command, file_argument, file_option
 from karat.cli.options import Scoring, existing
 from karat.cli.outputs import PAGE, Outputs, with_command
 from karat.diagnosis.diagnose import diagnose
@@ -16,7 +16,7 @@ _FORMATS = ("html", "json", "md", "txt")
 
 
 @click.command("diagnose", cls=Command)
-@click.argument("run")
+@file_argument("run")
 @options.scoring
 @file_option("--corpus", help="Texts of all documents, by id.")
 @file_option("--candidates", help="What the reranker was given.")

@@ -6,7 +6,7 @@ from dataclasses import replace
 import click
 
 from karat.cli import options
-from karat.cli.command import COUNT, Command, file_option, flag, remark
+from karat.cli.command import COUNT, Command, file_argument, file_option, flag, remark
 from karat.cli.options import existing, write_dataset
 from karat.cli.outputs import Outputs
 from karat.data.queries import DEFAULT_K
@@ -17,7 +17,7 @@ from karat.reading.readers import read
 
 
 @click.command("doctor", cls=Command)
-@click.argument("gold")
+@file_argument("gold")
 @file_option("--corpus", help="Texts of all documents, by id.")
 @file_option(
     "--run", "runs", multiple=True, help="What a system retrieved; repeatable."

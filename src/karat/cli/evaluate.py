@@ -10,7 +10,7 @@ import click
 
 from karat.cli import options, outputs
 from karat.cli.combined import is_combined, show_combined
-from karat.cli.command import Command, by_flag, file_option, flag, remark
+from karat.cli.command import Command, by_flag, file_argument, file_option, flag, remark
 from karat.cli.options import Combining, Gating, Judging, Scoring, collect, existing
 from karat.data.policies import policies_for
 from karat.data.queries import Dataset
@@ -53,7 +53,7 @@ class Options:
 
 
 @click.command("evaluate", cls=Command)
-@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@file_argument("runs", nargs=-1, required=True, metavar="RUN...")
 @options.metrics
 @options.scoring
 @options.people(

@@ -3,11 +3,12 @@
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from json import dumps
 
 import click
 
 from karat.cli import options
-from karat.cli.command import Command, file_option, remark
+from karat.cli.command import Command, file_argument, file_option, flag, remark
 from karat.cli.options import STDOUT, existing, format_name, write_dataset
 from karat.data.queries import Dataset
 from karat.data.runs import Run
@@ -33,7 +34,7 @@ def _read_weights(
 
 
 @click.command("fuse", cls=Command)
-@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@file_argument("runs", nargs=-1, required=True, metavar="RUN...")
 @file_option("-o", "--output", help="The run to write; - is stdout.")
 @click.option("--to", metavar="FORMAT", help="Its format, if not by extension.")
 @click.option(
@@ -53,10 +54,15 @@ def _read_weights(
     callback=_read_weights,
     help="One for each run, as in 0.7,0.3; default: all equal.",
 )
-@click.option("-k", type=float, default=60, help="The constant of rrf; default: 60.")
+@click.option(
+    "--rrf-k", type=float, default=60, show_default=True, help="The constant of rrf."
+)
 @click.option("--depth", type=int, help="Documents to keep for a query; all of them.")
-@options.gold(help="Show what each run adds, by recall@10.")
-@click.option("--at", default=10, help="Another cutoff for that table.")
+@options.gold(help="Show what each run adds, by recall@k.")
+@click.option(
+    "-k", "--at", "k", default=10, show_default=True, help="The cutoff of that table."
+)
+@flag("--json", help="Print what each run adds as JSON.")
 @options.mapping
 def command(
     *,
@@ -66,10 +72,11 @@ def command(
     method: Method,
     norm: Norm | None,
     weights: Sequence[float] | None,
-    k: float,
+    rrf_k: float,
     depth: int | None,
     gold: str | None,
-    at: int,
+    k: int,
+    json: bool,
     mapping: Mapping[str, str],
 ) -> None:
     """Make one run of several; with --gold, show what each adds to the others.
@@ -95,9 +102,13 @@ def command(
     for notice in order_notices(named):
         remark(str(notice))
     if output is not None:
-        fused = fuse(named, method, weights=weights, k=k, norm=norm, depth=depth)
+        fused = fuse(named, method, weights=weights, k=rrf_k, norm=norm, depth=depth)
         write_dataset(Dataset(run=fused), output, to, "run", [*paths, gold])
     if gold is not None:
         truth = read(gold, "gold", mapping=mapping, shared=True)
-        table = complementarity(named, truth, k=at).table()
-        show(table, sys.stderr if output == STDOUT else None)
+        found = complementarity(named, truth, k=k)
+        stream = sys.stderr if output == STDOUT else sys.stdout
+        if json:
+            click.echo(dumps(found.to_dict(), indent=2), stream)
+        else:
+            show(found.table(), stream)

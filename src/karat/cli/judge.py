@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from karat.cli import options
-from karat.cli.command import Command, file_option, flag, remark
+from karat.cli.command import Command, file_argument, file_option, flag, remark
 from karat.cli.judge_session import open_session
 from karat.cli.options import Judging, collect, existing, writable, write_dataset
 from karat.cli.outputs import INCOMPLETE, PAGE, Outputs, rehearse, with_command
@@ -72,7 +72,7 @@ class Options:
 
 
 @click.command("judge", cls=Command)
-@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@file_argument("runs", nargs=-1, required=True, metavar="RUN...")
 @click.option("-k", default=10, help="How deep each run is pooled; default: 10.")
 @file_option("--queries", help="Texts of queries.")
 @options.outputs(help="Where the gold is written, or a page (.html); may be repeated.")

@@ -1,37 +1,78 @@
 """`karat metrics`: the catalogue, with one line each."""
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields
+from json import dumps
 from math import isinf
+from typing import TypeAlias
 
 import click
 
-from karat.cli.command import Command
+from karat.cli import options
+from karat.cli.command import Command, flag
+from karat.cli.outputs import show_all
 from karat.data.spelling import LETTER, write_value
 from karat.data.tables import Table
 from karat.metrics import METRICS, Metric, read_metric
 from karat.metrics.aliases import NAMES
-from karat.reports.terminal import show
 
+Families: TypeAlias = Mapping[str, Sequence[type[Metric]]]
+_EVERYDAY = (
+    *("ndcg", "rr", "ap", "recall", "precision", "f1", "hit", "context_recall"),
+)
 _NOTES = (
     "A metric is written name(params)[matcher]@k: recall@5, ndcg(gain=exp)@10.",
-    "karat metrics NAME says more, as in karat metrics ndcg.",
+    "karat metrics ndcg says all about one; karat metrics --all has a line for each.",
 )
 
 
 @click.command("metrics", cls=Command)
-@click.argument("name", required=False)
-def command(name: str | None) -> None:
-    """List every metric with one line, or say all about the one called NAME."""
+@click.argument("name", required=False, shell_complete=options.complete_metrics)
+@flag("--all", "every", help="A line for every metric, by family.")
+@options.json
+def command(name: str | None, *, every: bool, json: bool) -> None:
+    """List the metrics by family, or say all about the one called NAME."""
     if name is None:
-        rows = [[metric.name, metric.summary()] for metric in METRICS.usable()]
-        show(Table(["metric", "what it says"], rows, notes=_NOTES, texts=(0, 1)))
+        families: dict[str, list[type[Metric]]] = {}
+        for kind in METRICS.usable():
+            families.setdefault(family_of(kind), []).append(kind)
+        if json:
+            click.echo(dumps([*_rows(families)], indent=2))
+        else:
+            show_all(_tables(families, every=every))
         return
     metric = read_metric(name)
     click.echo(f"{metric}\n\n{described(type(metric))[0]}\n")
     for what, text in about(type(metric)):
         click.echo(f"{what}: {text}")
+
+
+def family_of(metric: type[Metric]) -> str:
+    """What its module is about; of what others bring, that they do."""
+    room, _, module = metric.__module__.rpartition(".")
+    return module.replace("_", " ") if room == METRICS.group else "plug-ins"
+
+
+def _rows(families: Families) -> Iterator[dict[str, str]]:
+    for family, metrics in families.items():
+        for metric in metrics:
+            yield {"metric": metric.name, "family": family, "says": metric.summary()}
+
+
+def _tables(families: Families, *, every: bool) -> Iterator[Table]:
+    """The everyday metrics and the names of all; or a table for each family."""
+    columns = ["metric", "what it says"]
+    if every:
+        for family, metrics in families.items():
+            rows = [[metric.name, metric.summary()] for metric in metrics]
+            yield Table(columns, rows, title=family, texts=(0, 1))
+        return
+    rows = [[name, METRICS[name].summary()] for name in _EVERYDAY]
+    yield Table(columns, rows, title="everyday", texts=(0, 1))
+    names = [[f, ", ".join(one.name for one in own)] for f, own in families.items()]
+    title = f"all {sum(map(len, families.values()))}, by family"
+    yield Table(["family", "metrics"], names, title=title, notes=_NOTES, texts=(0, 1))
 
 
 def described(metric: type[Metric]) -> tuple[str, dict[str, str]]:

@@ -20,6 +20,7 @@ from karat.data.policies import CHOICES, PROFILES
 from karat.data.queries import Dataset
 from karat.errors import FormatError, ParameterError, UsageError
 from karat.matching.shipped import MATCHERS
+from karat.metrics import METRICS
 from karat.reading.files import decode_json
 from karat.reading.format import FORMATS
 from karat.reading.meaning.aliases import check_names
@@ -110,11 +111,36 @@ def _read_mapping(
     return mapping
 
 
+def _check_slice(
+    _: click.Context, parameter: click.Parameter, field: str | None
+) -> str | None:
+    if field not in (None, "tag"):
+        raise UsageError(
+            f"{parameter.opts[0]} knows only 'tag'; put {field!r} into tags, or "
+            f"--map tags={field}"
+        )
+    return field
+
+
+def _complete(*names: str) -> Callable[..., list[str]]:
+    """What a shell offers in place of a word that begins so."""
+    return lambda _, __, begun: [name for name in names if name.startswith(begun)]
+
+
+def complete_metrics(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
+    """The metrics that a word may become, or the last of several with commas."""
+    before, comma, last = begun.rpartition(",")
+    return [before + comma + n for n in METRICS.shipped if n.startswith(last)]
+
+
 gold = partial(file_option, "-g", "--gold", "--qrels", help="What should be found.")
 outputs = partial(file_option, "-o", "--output", multiple=True)
 queries = file_option("--queries", help="Texts and tags of queries.")
 slice = click.option(
-    "--slice", type=click.Choice(["tag"]), help="Also by tag: the queries of each."
+    "--slice",
+    metavar="tag",
+    callback=_check_slice,
+    help="Also by tag: the queries of each.",
 )
 json = flag("--json", help="Print everything as JSON.")
 no_text = flag("--no-text", help="Keep texts out of what is written.")
@@ -122,6 +148,7 @@ metrics = click.option(
     *("-m", "--metric", "--metrics", "metrics"),
     metavar="METRIC",
     multiple=True,
+    shell_complete=complete_metrics,
     help="A metric such as ndcg@10; repeat it, or join several with commas.",
 )
 mapping = click.option(
@@ -139,7 +166,7 @@ headers = partial(
     callback=_read_headers,
 )
 
-_PROFILES = ", ".join(str(policies.profile) for policies in PROFILES.values())
+_PROFILES = [str(policies.profile) for policies in PROFILES.values()]
 _ABOUT = {
     "undefined": "scores without a value",
     "missing": "gold queries that the run lacks",
@@ -185,6 +212,7 @@ scoring = collect(
         "--match",
         metavar="MATCHER",
         default="auto",
+        shell_complete=_complete("auto", *MATCHERS.shipped),
         show_default=True,
         help="How a document satisfies a gold item: "
         f"auto, {', '.join(MATCHERS.shipped)}.",
@@ -192,7 +220,8 @@ scoring = collect(
     click.option(
         "--profile",
         metavar="PROFILE",
-        help=f"Policies by name, {_PROFILES}; single switches beat it.",
+        shell_complete=_complete(*_PROFILES),
+        help=f"Policies by name, {', '.join(_PROFILES)}; single switches beat it.",
     ),
     click.option(
         "--threshold", type=float, help="Smallest grade that counts as relevant."

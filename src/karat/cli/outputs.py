@@ -114,6 +114,9 @@ class Outputs:
                 # Bytes, because JSON is UTF-8 whatever the terminal is.
                 click.echo(encode_text(text("json")), nl=False)
             else:
+                if gates:
+                    say(_verdict(gates))
+                    say("")
                 show_all(tables)
 
     def conclude(
@@ -152,6 +155,18 @@ class Outputs:
             sys.exit(_GATE_FAILED)
         if incomplete or (outcome == "inconclusive" and strict):
             sys.exit(INCOMPLETE)
+
+
+def _verdict(gates: Sequence[GateResult]) -> str:
+    """What gates come to, before the tables that show why."""
+    by_run: dict[str, dict[str, None]] = {}
+    for one in gates:
+        if one.status != "pass":
+            by_run.setdefault(one.run, {})[one.gate.metric] = None
+    named = "; ".join(f"{run} by {', '.join(own)}" for run, own in by_run.items())
+    passed = sum(one.status == "pass" for one in gates)
+    counts = f"{passed} of {counted(len(gates), 'gate')} passed"
+    return f"{outcome_of(gates).upper()}: {f'{named}; ' if named else ''}{counts}"
 
 
 def show_all(tables: Iterable[Table]) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from karat.cli import options
-from karat.cli.command import Command, file_option, remark
+from karat.cli.command import Command, file_argument, file_option, remark
 from karat.cli.options import Scoring, existing, writable
 from karat.errors import UsageError
 from karat.leaderboards import evaluation_of
@@ -17,7 +17,7 @@ from karat.results.leaderboard import Leaderboard
 
 
 @click.command("plot", cls=Command)
-@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@file_argument("runs", nargs=-1, required=True, metavar="RUN...")
 @options.metrics
 @click.option(
     "--kind",

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import click
 
 from karat.cli import options
-from karat.cli.command import Command, remark
+from karat.cli.command import Command, file_argument, remark
 from karat.cli.options import existing, writable, write_dataset
 from karat.cli.outputs import PAGE
 from karat.data.gold import Gold
@@ -29,7 +29,7 @@ _UNJUDGED = -1.0
 
 
 @click.command("pool", cls=Command)
-@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@file_argument("runs", nargs=-1, required=True, metavar="RUN...")
 @click.option("-k", default=20, show_default=True, help="How deep each run is read.")
 @click.option(
     "--by",

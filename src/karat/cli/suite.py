@@ -1,9 +1,11 @@
 """`karat suite`: run an evaluation that is written down."""
 
 import sys
+from json import dumps
 
 import click
 
+from karat.cli import options
 from karat.cli.command import Command, file_option, flag, remark
 from karat.cli.outputs import Outputs
 from karat.reports.terminal import width_of
@@ -28,7 +30,10 @@ from karat.suites.run import run_suite
     help="Where each run gets a folder.",
 )
 @flag("--fresh", help="Score again what has not changed.")
-def command(name: str | None, file: str, results: str, *, fresh: bool) -> None:
+@options.json
+def command(
+    name: str | None, file: str, results: str, *, fresh: bool, json: bool
+) -> None:
     """Run the suite NAME of karat.yaml: score, compare, check gates, write it all down.
 
     A suite says which data, retrievers, metrics, gates and baseline make an evaluation.
@@ -41,13 +46,18 @@ def command(name: str | None, file: str, results: str, *, fresh: bool) -> None:
     karat suite nightly -f evals/nightly.yaml
     """
     result = run_suite(name, file, results=results, fresh=fresh)
-    outputs, gates = Outputs(), result.gates
-    outputs.deliver(str, result.tables(width_of(sys.stdout)), gates, result.headline)
+    outputs, gates = Outputs(json=json), result.gates
+
+    def text(_: str) -> str:
+        return dumps(result.to_dict(), indent=2) + "\n"
+
+    outputs.deliver(text, result.tables(width_of(sys.stdout)), gates, result.headline)
     if result.unchanged:
         names = ", ".join(result.unchanged)
         remark(f"not scored again, since nothing changed: {names}")
     if gates and result.ungated:
         remark(f"{result.ungated} is the baseline, and is not gated")
-    remark(f"wrote {result.folder}")
+    page = " with report.html" if result.board else ""
+    remark(f"wrote {result.folder}{page}")
     strict = result.suite.settings.get("gates", {}).get("strict", False)
     outputs.conclude(result.board.values(), gates, strict=strict)

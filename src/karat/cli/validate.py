@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from karat.cli import options
-from karat.cli.command import Command, remark, say
+from karat.cli.command import Command, file_argument, remark, say
 from karat.cli.options import existing
 from karat.data.gold import KINDS, Gold
 from karat.data.policies import Policies
@@ -25,7 +25,7 @@ _COUNTS = ("num_ret", "num_rel", "num_rel_ret", "num_nonrel_judged_ret")
 
 
 @click.command("validate", cls=Command)
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@file_argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option(
     *("-g", "--gold", "--qrels"), help="Check each FILE against this gold too."
 )

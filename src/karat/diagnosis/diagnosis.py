@@ -291,13 +291,15 @@ class Diagnosis(PlainResult):
         )
 
     def summary(self) -> Table:
-        """A row per cause: how many misses, and the recall that a fix could win."""
-        wins = {todo.cause: todo for todo in self.todos}
+        """A row per cause: how many misses, what would help, and the recall it wins.
+
+        What helps most comes first, after what is wrong with the run as a whole.
+        """
         rows = []
-        for cause, count in self.totals.items():
-            todo, share = wins[cause], f"{count / len(self.misses):.0%}"
-            numbers = [str(count), str(todo.queries), share, f"+{number(todo.wins)}"]
-            rows.append([cause, *numbers, todo.advice])
+        for todo in self.todos:
+            counts = [str(todo.misses), str(todo.queries), f"+{number(todo.wins)}"]
+            at_k = f" (k = {todo.k})" if todo.k else ""
+            rows.append([todo.cause, *counts, f"{CAUSES[todo.cause].action}{at_k}"])
         hits = self.relevant - len(self.misses)
         against = "" if self.run == self.gold else f" against {self.gold}"
         title = (
@@ -305,20 +307,15 @@ class Diagnosis(PlainResult):
             f"{hits} of {counted(self.relevant, 'gold item')} found for "
             f"{counted(self.queries, 'query')}, matched by {self.matcher}"
         )
-        columns = ["cause", "misses", "queries", "share", "recall", "advice"]
+        columns = ["cause", "misses", "queries", "recall", "what would help most"]
         notes = [*unexamined_notes(self.not_examined), *self.notes]
-        return Table(columns, rows, title=title, notes=notes, texts=(0, 5))
+        return Table(columns, rows, title=title, notes=notes, texts=(0, 4))
 
     def finding_table(self) -> Table:
         """What is wrong with the run as a whole."""
         rows = [[one.kind, one.sentence, one.action] for one in self.findings]
         columns = ["look at this first", "evidence", "what to do"]
         return Table(columns, rows, texts=range(3))
-
-    def todo_table(self) -> Table:
-        """What to do, what could win most first."""
-        rows = [[str(n), one.sentence] for n, one in enumerate(self.todos, 1)]
-        return Table(["", "what to do"], rows, title="to do", texts=(0, 1))
 
     def miss_table(self, most: int = _SHOWN) -> Table:
         """Some misses of each cause with their evidence."""
@@ -335,51 +332,59 @@ class Diagnosis(PlainResult):
                 why = f"{miss.reason}; differs: {differs}" if differs else miss.reason
                 rows.append([query, item, cause, why])
         title = f"misses: {len(rows)} of {len(self.misses)}"
+        title += "; -o FILE.html has all" if len(rows) < len(self.misses) else ""
         columns = ["query", "gold item", "cause", "evidence"]
         return Table(columns, rows, title=title, texts=range(4))
 
-    def curve_table(self) -> Table:
-        """Recall at growing k, and the parts of a perfect nDCG."""
+    def curve_tables(self) -> list[Table]:
+        """Recall at growing k, the text read in growing budgets, and the headroom."""
         k, parts = self.k, self.headroom
         names = {
             "score": f"nDCG@{k}",
-            "ordering": "+ best order of the top k",
-            "cutoff": "+ what lies below k",
-            "candidates": "+ what was not retrieved",
-            "corpus": "+ what is not in the corpus",
+            "ordering": "order of top k",
+            "cutoff": "below k",
+            "candidates": "not retrieved",
+            "corpus": "not in the corpus",
         }
-        means = {
-            **{f"recall@{k}": recall for k, recall in self.recall_by_k},
-            **{
-                f"coverage in {n} tokens": share for n, share in self.coverage_by_tokens
-            },
-            **{names[part]: parts[part] for part in names if part in parts},
-            **{
-                f"{name}@{k} by perfect reranking": x for name, x in self.oracle.items()
-            },
-        }
-        rows = [[name, number(mean)] for name, mean in means.items()]
-        return Table(["curves and headroom", "mean"], rows)
+        known = [part for part in names if part in parts]
+        best = (f"{name}@{k} {number(mean)}" for name, mean in self.oracle.items())
+        headroom = Table(
+            ["parts of 1", *(names[part] for part in known)],
+            [["mean", *(number(parts[part]) for part in known)]],
+            notes=[f"reranked perfectly: {', '.join(best)}"] if self.oracle else (),
+        )
+        curves = [
+            Table([name, *(f"{at:,}" for at, _ in curve)], [[what, *means]])
+            for name, what, curve in (
+                ("k", "recall", self.recall_by_k),
+                ("tokens read", "gold text among them", self.coverage_by_tokens),
+            )
+            if (means := [number(mean) for _, mean in curve])
+        ]
+        return [*curves, headroom] if known else curves
 
     def bound_table(self) -> Table:
         """What each metric may be, whatever the unjudged documents are worth."""
         rows = []
         for name, one in self.bounds.items():
-            means = map(number, (one.score, one.worst, one.best))
-            exact = "exact" if one.exact else "no wider than this"
-            rows.append([name, *means, str(one.n), exact])
+            limits = f"{number(one.worst)} to {number(one.best)}"
+            wider = "" if one.exact else "or less wide"
+            rows.append([name, number(one.score), limits, wider])
         k, judged = self.k, number(self.judged)
         notes = [
-            f"judged@{k}: {judged}; at worst unjudged ones below rank {k} are relevant",
-            "exact: some judgements of the unjudged documents lead to these values",
-            "n: queries with relevant gold; the others are left out here",
+            f"judged@{k}: {judged}; at worst unjudged ones below rank {k} are relevant"
         ]
         if self.label_next:
             some = ", ".join(f"{u.document} ({u.query})" for u in self.label_next[:5])
             notes.append(f"label these next: {some}")
-        columns = ["metric", "mean", "at worst", "at best", "n", ""]
-        title = "whatever unjudged documents are worth"
-        return Table(columns, rows, title=title, notes=notes, texts=(0, 5))
+        n = max((one.n for one in self.bounds.values()), default=0)
+        title = (
+            "if everything unjudged were judged: "
+            f"{counted(n, 'query')} with relevant gold, the others left out"
+        )
+        columns = ["metric", "mean", "would lie within", ""]
+        table = Table(columns, rows, title=title, notes=notes, texts=(0, 3))
+        return table.without_empty()
 
     def slice_table(self) -> Table:
         """The slices that fare worse than the others."""
@@ -402,8 +407,8 @@ class Diagnosis(PlainResult):
 
     def _by_heading(self) -> dict[str, list[Table]]:
         first, summary = self.finding_table(), self.summary()
-        why = (first, summary, self.todo_table(), self.miss_table())
-        far = (self.curve_table(), self.bound_table(), self.slice_table())
+        why = (first, summary, self.miss_table())
+        far = (*self.curve_tables(), self.bound_table(), self.slice_table())
         return {
             "Why gold was missed": [one for one in why if one.rows or one is summary],
             "How far it could go": [one for one in far if one.rows],

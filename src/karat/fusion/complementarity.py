@@ -6,7 +6,7 @@ top k can reach; how much of it is lost without one run is what that run alone b
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import Any
 
@@ -71,27 +71,35 @@ class Complementarity:
     fused: float
     overlap: Mapping[tuple[str, str], float]
 
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, in plain values."""
+        pairs = self.overlap.items()
+        plain = {"runs": [asdict(run) for run in self.runs]}
+        plain["overlap"] = [{"runs": [*pair], "share": share} for pair, share in pairs]
+        return {**vars(self), **plain}
+
     def table(self) -> Table:
-        """One row per run, and the rows that all of them make together."""
+        """One row per run, and below it what all of them make together."""
         rows = [
             [
                 run.run,
                 number(run.recall),
-                number(run.alone),
-                _limits(run.interval),
-                number(run.fused_gain),
-                _limits(run.fused_interval),
+                number(run.alone) + _limits(run.interval),
+                f"{run.fused_gain:+.4f}{_limits(run.fused_interval)}",
             ]
             for run in self.runs
         ]
-        for name, value in (
-            ("best run of each query", self.oracle),
-            ("fused (rrf)", self.fused),
-            ("union of all", self.union),
-        ):
-            rows.append([name, number(value), "", "", "", ""])
-        header = ["run", f"recall@{self.k}", "alone", "95 %", "adds to rrf", "95 %"]
-        return Table(header, rows)
+        recall = f"recall@{self.k}"
+        together = (
+            f"{recall} of all together: fused (rrf) {number(self.fused)}, union of all "
+            f"{number(self.union)}, best run of each query {number(self.oracle)}"
+        )
+        columns = (
+            f"only here: what no other run has in its top {self.k}; "
+            f"adds to rrf: {recall} fused with this run, less that without it"
+        )
+        header = ["run", recall, "only here (95%)", "adds to rrf (95%)"]
+        return Table(header, rows, notes=[together, columns])
 
 
 def complementarity(
@@ -201,4 +209,4 @@ def _overlap(one: Bools, other: Bools) -> float:
 
 
 def _limits(interval: Interval | None) -> str:
-    return "" if interval is None else f"{interval.low:.4f} .. {interval.high:.4f}"
+    return "" if interval is None else f" ({interval.low:.3f} to {interval.high:.3f})"

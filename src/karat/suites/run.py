@@ -17,7 +17,15 @@ from karat.data.runs import Notice, Run
 from karat.data.tables import Table
 from karat.errors import FormatError, UnknownNameError, UsageError
 from karat.evaluation import evaluate
-from karat.gates import KINDS, Gate, GateResult, check_failures, check_gates, read_gate
+from karat.gates import (
+    KINDS,
+    Gate,
+    GateResult,
+    check_failures,
+    check_gates,
+    outcome_of,
+    read_gate,
+)
 from karat.metrics import read_metric, split_metrics
 from karat.planning import DEFAULT_METRICS
 from karat.reading.meaning.aliases import FIELDS
@@ -28,7 +36,9 @@ from karat.reports.page import as_html
 from karat.results.evaluation import Evaluation
 from karat.results.leaderboard import WIDTH, Leaderboard
 from karat.results.loading import from_dict, load
+from karat.results.plain_values import as_plain
 from karat.results.result_cache import digest_of, store_result, stored_result
+from karat.results.slices import slice_table, tagged
 from karat.retrieving.retrieve import retrieve
 from karat.suites.definition import FILE, Suite, read_suite
 from karat.sweeps import Sweep, sweep
@@ -74,13 +84,43 @@ class SuiteResult:
         """What the comparisons come down to, in a few words."""
         return "; ".join(comparison.headline for comparison in self.comparisons)
 
+    def to_dict(self) -> dict[str, Any]:
+        """What it comes to, in plain values; the folder holds every query."""
+        plain: dict[str, Any] = as_plain(
+            {
+                "suite": self.suite.name,
+                "outcome": outcome_of(self.gates),
+                "gates": self.gates,
+                "means": {name: run.means for name, run in self.board.items()},
+                "unchanged": self.unchanged,
+                "comparisons": [one.to_dict() for one in self.comparisons],
+                "folder": str(self.folder),
+            }
+        )
+        return plain
+
     def tables(self, width: int = WIDTH) -> list[Table]:
-        """What a person is shown: scores, also by tag, and comparisons."""
-        tags = self.board.by_tag() if "slices" in self.suite.settings else ()
+        """What a person is shown: scores, by tag where any is new, and comparisons."""
+        new = {*self.board} - {*self.unchanged}
+        tags = [self._by_tag()] if new and "slices" in self.suite.settings else []
         comparisons = (comparison.summary() for comparison in self.comparisons)
         scores = [self.board.summary(width)] if self.board else []
         sweeps = [] if self.sweep is None else [self.sweep.summary()]
         return [*scores, *tags, *comparisons, *sweeps]
+
+    def _by_tag(self) -> Table:
+        """The leading metric's mean in each slice; of a baseline, where one differs."""
+        by = self.board.leading
+        first = next(iter(self.board.values()))
+        tags, runs = tagged(first), self.board.items()
+        alike = {name: one for name, one in runs if one.queries == first.queries}
+        columns = {name: one[by] for name, one in alike.items() if by in one}
+        table = slice_table(columns, tags, title=f"{by} by tag")
+        if self.ungated is None:
+            return table
+        moved = [row for row in table.rows if len({*row[1:-1]}) > 1]
+        title = f"{table.title}: {len(moved)} of {len(tags)} tags, where runs differ"
+        return replace(table, rows=moved, title=title)
 
 
 def run_suite(
