@@ -97,7 +97,7 @@ def test_documents_without_ids_are_compared_by_their_texts(
 
 def test_mistakes_are_sentences(karat: Karat) -> None:
     for arguments, sentence in (
-        (("dense.run",), "Missing argument 'OTHER'"),
+        (("dense.run",), "missing argument 'OTHER'"),
         (("dense.run", "gold.qrels"), "holds TREC qrels, but a run was asked for"),
         (("dense.run", "keyword.run", "-k", "0"), "0 is not in the range x>=1"),
         (("dense.run", "keyword.run", "-o", "a.pdf"), "one of .html, .csv, .json"),

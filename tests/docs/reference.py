@@ -74,9 +74,9 @@ folder, under `judging`, for `evaluate` and `judge` alike; the environment beats
 What is measured for good is a [suite](../suites.md) there. `karat trec-eval` listens to
 its arguments only.
 """
-COMPLETION = """
-Shells complete commands, options, files, metrics, matchers and profiles. One line in the
-file that your shell reads at its start switches it on:
+COMPLETION = r"""
+Shells complete commands, options, files, metrics, matchers and profiles. One line in
+the file that your shell reads at its start switches it on:
 
 | shell | file | line |
 | --- | --- | --- |
