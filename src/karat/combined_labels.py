@@ -3,12 +3,13 @@
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from karat.data.arrays import Floats, sum_by
+from karat.data.gold import JUDGES, PEOPLE
 from karat.data.intervals import Interval
 from karat.data.runs import Labels
 from karat.data.tables import DASH, Table, counted
@@ -34,6 +35,7 @@ from karat.stats.prediction_powered import (
 _METRICS = ("ndcg@10", "recall@10")
 _SHOWN = 3
 _ROUNDING = 1e-9
+_JUDGED = "judged@10"
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,7 @@ class CombinedScores(PlainResult):
         given: how many labels people gave.
         pairs: whether people labelled single documents; else whole queries.
         width: of the interval that was asked about, if any.
+        unjudged: of each run the share of its top 10 that the judge did not label.
     """
 
     scores: tuple[CombinedScore, ...]
@@ -92,6 +95,7 @@ class CombinedScores(PlainResult):
     given: int
     pairs: bool = False
     width: float | None = None
+    unjudged: Mapping[str, float] = field(default_factory=dict)
     saved_as: ClassVar[str] = "combined scores"
 
     def tables(self) -> list[Table]:
@@ -114,6 +118,10 @@ class CombinedScores(PlainResult):
         notes = [f"{width}; r: the correlation of people's and the judge's scores"]
         if self.width is not None:
             notes.append(f"labels: how many give an interval {self.width:g} wide")
+        lacking = {run: share for run, share in self.unjudged.items() if share > 0}
+        if lacking:
+            listed = ", ".join(f"{run} {share:.0%}" for run, share in lacking.items())
+            notes.append(f"of the top 10 not judged, so not relevant: {listed}")
         table = Table(columns, rows, title=title, notes=notes, texts=(0, 1))
         return table.without_empty()
 
@@ -163,14 +171,16 @@ def combine_labels(
 
     Raises:
         MismatchError: labels that the plan did not draw, a plan of another pool, gaps
-            in what people labelled, or fewer than 10 queries with labels.
+            in what people labelled, fewer than 10 queries with labels, or labels of
+            people and of a judge in one file.
         UsageError: a metric that does not add up, with a plan of pairs.
     """
     check_options("combine_labels", options, refused=("keep", "judged"))
     plan = plan if isinstance(plan, LabelPlan) else LabelPlan.load(plan)
     if plan.pairs and width is not None:
         raise UsageError("width is about whole queries, and the plan is of pairs")
-    judges, peoples = labelled_documents(judged), labelled_documents(people)
+    judges = labelled_documents(judged, PEOPLE)
+    peoples = labelled_documents(people, JUDGES)
     if plan.pool != pool_digest(judges):
         raise MismatchError(
             "the plan is of another pool: it was not drawn from these judged labels",
@@ -178,9 +188,11 @@ def combine_labels(
         )
     labels = _drawn_labels(plan, peoples)
     labelled = [*dict.fromkeys(label.query for label in labels)]
-    columns = []
+    columns, unjudged = [], {}
     for name, run in runs.items():
-        result = evaluate(run, gold=judges, metrics=metrics, name=name, **options)
+        result = evaluate(run, gold=judges, metrics=metrics, **options)
+        judged_part = evaluate(run, gold=judges, metrics=_JUDGED, **options)
+        unjudged[name] = 1 - judged_part[_JUDGED].mean
         if plan.pairs:
             columns.append(_pair_scores(run, result, labels, judges, options))
         else:
@@ -201,7 +213,7 @@ def combine_labels(
         )
     ]
     sizes = len(judges), len(labelled), len(labels)
-    return CombinedScores(tuple(rows), *sizes, plan.pairs, width)
+    return CombinedScores(tuple(rows), *sizes, plan.pairs, width, unjudged)
 
 
 def _drawn_labels(plan: LabelPlan, people: Labels) -> dict[PlannedLabel, float]:

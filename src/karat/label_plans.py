@@ -15,10 +15,11 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from karat.data.gold import Gold
+from karat.data.gold import PEOPLE, Gold
 from karat.data.policies import Policies
 from karat.data.runs import Labels, Run
-from karat.errors import DataError, ParameterError, UsageError
+from karat.data.tables import counted
+from karat.errors import DataError, MismatchError, ParameterError, UsageError
 from karat.reading.format import open_source
 from karat.reading.labels import unquoted
 from karat.reading.meaning.shapes import records_of
@@ -149,8 +150,9 @@ def plan_labels(
 
     Raises:
         ParameterError: a budget for fewer than 10 queries.
+        MismatchError: people signed some of the judge's labels.
     """
-    labels = labelled_documents(judged)
+    labels = labelled_documents(judged, PEOPLE)
     random = np.random.default_rng(seed)
     if pairs:
         chosen = _draw_pairs(_top_labels(labels, runs, k), budget, random)
@@ -159,11 +161,18 @@ def plan_labels(
     return LabelPlan(tuple(chosen), pool_digest(labels), pairs)
 
 
-def labelled_documents(judged: Any) -> Labels:
-    """The grades of documents, by query."""
-    gold = read(judged, "gold").gold or Gold()
+def labelled_documents(labels: Any, others: str) -> Labels:
+    """The grades of documents, by query; none may be signed by others."""
+    gold = read(labels, "gold").gold or Gold()
     if gold.kinds() != ("documents",):
         raise UsageError(f"{gold.name} must hold ids of documents with their grades")
+    for name, count in gold.labellers().items():
+        if name.startswith(others):
+            raise MismatchError(
+                f"{gold.name} has {counted(count, 'label')} by {name}: a judge's "
+                "labels and people's must stand in files of their own, or nothing "
+                "tells how far the judge is off"
+            )
     return gold.documents
 
 

@@ -130,6 +130,52 @@ def test_what_is_no_random_sample_is_refused() -> None:
         plan_labels(judged, budget=50)
 
 
+def test_people_and_a_judge_in_one_file_are_refused(tmp_path: Path) -> None:
+    runs, judged, people = made()
+    plan = plan_labels(judged, budget=20 * 12)
+    given = labelled(plan, people)
+    files = {}
+    for name, labels, who in (
+        ("judged", judged, "judge:m"),
+        ("people", given, "human:Ann"),
+        # The judge's labels with people's merged into them: it would never err.
+        ("mixed", {**judged, **given}, "human:Ann"),
+    ):
+        files[name] = tmp_path / f"{name}.qrels"
+        lines = [
+            f"{query} {who if query in given else 'judge:m'} {document} {grade:g}\n"
+            for query, row in labels.items()
+            for document, grade in row.items()
+        ]
+        files[name].write_text("".join(lines))
+    apart = combine_labels(
+        runs, judged=files["judged"], people=files["people"], plan=plan
+    )
+    assert apart == combine_labels(runs, judged=judged, people=given, plan=plan)
+    for judge, persons, problem in (
+        ("mixed", "people", "mixed.qrels has 240 labels by human:Ann"),
+        ("judged", "mixed", "mixed.qrels has 240 labels by judge:m"),
+    ):
+        with pytest.raises(MismatchError, match=problem):
+            combine_labels(runs, judged=files[judge], people=files[persons], plan=plan)
+    with pytest.raises(MismatchError, match="must stand in files of their own"):
+        plan_labels(files["mixed"], budget=240)
+
+
+def test_what_the_judge_did_not_label_is_said() -> None:
+    runs, judged, people = made()
+    plan = plan_labels(judged, budget=20 * 12)
+    given = labelled(plan, people)
+    fresh = {
+        query: [f"n{m}" for m in range(5)] + [*row] for query, row in judged.items()
+    }
+    result = combine_labels(
+        {**runs, "new": fresh}, judged=judged, people=given, plan=plan
+    )
+    assert result.unjudged == {"a": 0.0, "b": 0.0, "new": 0.5}
+    assert "of the top 10 not judged, so not relevant: new 50%" in str(result)
+
+
 def test_a_file_that_is_no_plan_says_so(tmp_path: Path) -> None:
     path = tmp_path / "todo.jsonl"
     rows = [{"query": "q", "document": "d", "probability": 1.5, "pool": "x"}]
