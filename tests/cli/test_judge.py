@@ -419,3 +419,49 @@ def test_votes_are_asked_for_on_the_command_line(
     assert done.code == 0
     assert "votes: 0 claims divided the 3 votes; 0.0% of votes differ" in done.out
     assert len(model.asked) == 2 + 2 * 3
+
+
+def test_claims_are_made_of_relevant_documents_where_there_is_no_reference(
+    karat: Karat, teach: Teach, folder: Path
+) -> None:
+    texts = {"d1": "Dough rises.", "d2": "Ovens are hot.", "d3": "Cats sleep."}
+    records = [
+        {"id": "q1", "query": "How is bread made?", "relevant": {"d1": 3, "d2": 2}},
+        {"id": "q2", "query": "Is rye a grain?", "reference": "Rye is a grain."},
+        {"id": "q3", "query": "Do cats fly?", "relevant": {"d3": 1}},
+    ]
+    (folder / "gold.jsonl").write_text("\n".join(map(json.dumps, records)), "utf-8")
+    corpus = "\n".join(json.dumps({"id": d, "text": t}) for d, t in texts.items())
+    (folder / "texts.jsonl").write_text(corpus, "utf-8")
+
+    def answer(prompt: Prompt) -> str:
+        if prompt.name == "split":
+            return '{"claims": [{"text": "Rye is a grain.", "importance": "vital"}]}'
+        assert prompt.name == "gather"
+        # The best first, and nothing that does not help to answer.
+        assert prompt.user.index("Dough rises.") < prompt.user.index("Ovens are hot.")
+        claims = {"Dough rises.": "vital", "Ovens are hot.": "okay"}
+        rows = [{"text": t, "importance": i} for t, i in claims.items()]
+        return json.dumps({"claims": rows})
+
+    model = teach(answer)
+    command = ("judge", "gold.jsonl", "--claims", "--model", "m", "-o", "claims.jsonl")
+    done = karat(*command, "--corpus", "texts.jsonl")
+    assert done.code == 0, done.err
+    assert len(model.asked) == 2
+    wanted = "1 claim from 1 reference, 2 claims from relevant documents, 1 sample"
+    assert done.out.startswith(wanted)
+    lines = (folder / "claims.jsonl").read_text("utf-8").splitlines()
+    written = [json.loads(line) for line in lines]
+    claims = {row["id"]: row.get("claims", []) for row in written}
+    assert [(c["text"], c["grade"]) for c in claims["q1"]] == [
+        ("Dough rises.", 1),
+        ("Ovens are hot.", 0.5),
+    ]
+    assert {c["labelled_by"] for c in claims["q1"]} == {"judge:m"}
+    assert not claims["q3"]
+    # Claims that are there are kept, and cost nothing.
+    (folder / "gold.jsonl").write_text("\n".join(lines), "utf-8")
+    again = karat(*command, "--corpus", "texts.jsonl")
+    assert again.code == 0, again.err
+    assert len(model.asked) == 2

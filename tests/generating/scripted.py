@@ -50,9 +50,11 @@ class Scripted:
     def __init__(self, world: "World", model: str = "scripted") -> None:
         self.world, self.model = world, model
         self.calls: Counter[str] = Counter()
+        self.asked: list[Prompt] = []
 
     async def complete(self, prompt: Prompt) -> Reply:
         self.calls[prompt.name] += 1
+        self.asked.append(prompt)
         return Reply(json.dumps(self.world.answer(prompt.user)))
 
 

@@ -3,6 +3,7 @@
 import json
 import random
 from collections import Counter
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -303,6 +304,17 @@ def test_wrong_parameters_are_named() -> None:
         karat.generate(world.corpus, 0, model=Scripted(world))
     with pytest.raises(UsageError, match="hops must be 1, 2 or both"):
         karat.generate(world.corpus, 5, model=Scripted(world), hops=[3])
+
+
+def test_a_changed_wording_needs_a_new_version() -> None:
+    world = World(30, {}, dict.fromkeys(range(2), "quernstone"))
+    model = Scripted(world)
+    karat.generate(world.corpus, 10, model=model, settings=NOTHING_KEPT)
+    systems = {p.system for p in model.asked if p.name in ("write", "alone")}
+    assert {p.version for p in model.asked if p.name in ("write", "alone")} == {"1"}
+    # Three styles, for one passage and for two; and the question alone.
+    digest = sha256(repr(sorted(systems)).encode()).hexdigest()[:12]
+    assert (len(systems), digest) == (7, "7fc4629e48e6")
 
 
 def test_what_is_shown_to_models_is_fenced() -> None:

@@ -16,6 +16,7 @@ from karat.judging.prompts import Prompts
 
 PINNED = {
     "split": "78f0666b1880",
+    "gather": "24709642bbee",
     "support": "0e239536c6fd",
     "grade": "490c6a3de2b1",
 }
@@ -24,6 +25,7 @@ PINNED = {
 def example(name: str) -> Prompt:
     made = {
         "split": lambda: prompts.split_prompt("Why?", "Because. And so."),
+        "gather": lambda: prompts.gather_prompt("Why?", ["Because.", "And so."]),
         "support": lambda: prompts.support_prompt(
             [(1, "A.")], [(1, "B."), (2, "C.")], 2
         ),

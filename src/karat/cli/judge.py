@@ -105,7 +105,8 @@ def command(options: Options) -> None:
     stay as they are, and only documents without one are judged. --agreement and
     --retest measure how far the model can be trusted; failures of the latter are
     counted and stop nothing. With --claims, the reference answers of samples are split
-    into claims instead, to be corrected and scored with context_recall; --agreement
+    into claims instead, to be corrected and scored with context_recall; questions
+    without one get claims of their relevant documents, with --corpus. --agreement
     then compares the judge of claims with people: lines with an id and claims, each
     with a text and supported, true or false.
 
@@ -124,7 +125,8 @@ def command(options: Options) -> None:
     targets = [path for path in outputs if path.suffix != PAGE]
     pages = [path for path in outputs if path.suffix == PAGE]
     session = open_session(options.judging)
-    role: Role | None = "samples" if options.claims else None
+    by_reference = options.claims and options.judging.corpus is None
+    role: Role | None = "samples" if by_reference else None
     mapping = mapping_of("run", options.mapping)
     loaded = {path: read(path, role, mapping=mapping) for path in paths}
     if options.claims:
@@ -283,12 +285,16 @@ def _split_claims(
             text = json.dumps(agreement.to_dict(), indent=2) + "\n"
             Outputs(json=options.json).deliver(lambda _: text, [agreement.table()])
         return {}
-    if samples.gold is None or not (samples.gold.references or samples.gold.claims):
+    gold, corpus = samples.gold or Gold(), options.judging.corpus
+    names = {name for row in gold.documents.values() for name in row} if corpus else {}
+    if not (gold.references or gold.claims or names):
         raise DataError(
             "no sample has a reference answer to split",
             hint="--map reference=FIELD names the field that holds it",
         )
-    split = split_references(samples.gold, session, _questions_of(loaded, None))
+    questions = _questions_of(loaded, options.queries)
+    texts = read_corpus(corpus, ids=names) if names else None
+    split = split_references(gold, session, questions, texts)
     role: Role | None = "gold" if samples.run is None else None
     # What was paid for is written, whatever becomes of the rest.
     for target in () if isinstance(session, DryRun) else targets:

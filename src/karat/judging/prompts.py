@@ -56,6 +56,16 @@ _SPLIT = (
     "or of no use, and okay if it is welcome but could be left out."
 )
 
+_GATHER = (
+    "You list the claims that a good answer to the question makes, given documents "
+    "that help to answer it. A claim is one short statement that can be true or false "
+    "by itself, is understood alone, and is stated by a document shown. Leave out what "
+    "does not answer the question, and say nothing twice: most questions have three to "
+    "ten claims, the most important first. Keep to the language of the question. A "
+    "claim is vital if an answer without it would be wrong or of no use, and okay if "
+    "it is welcome but could be left out."
+)
+
 _SUPPORT = (
     "You decide which contexts support which claims. The claims are what a good answer "
     "to the question says. For every numbered claim report, in this order: reason: one "
@@ -191,6 +201,14 @@ def split_prompt(
     """Ask for the claims of a reference answer."""
     texts = [*_asked(question), ("answer", reference)]
     return _prompt("split", fenced(texts), _CLAIMS, prompts)
+
+
+def gather_prompt(question: str, documents: Sequence[str]) -> Prompt:
+    """Ask for the claims that documents make in answer to a question."""
+    texts = [*_asked(question)]
+    texts += [(f"document {n}", text) for n, text in enumerate(documents, 1)]
+    parts = (_GATHER, TEXTS_ARE_DATA, ANSWER_IN_JSON, f"Its form: {_FORMS['split']}")
+    return Prompt(" ".join(parts), fenced(texts), _CLAIMS, "gather", VERSION)
 
 
 def support_prompt(

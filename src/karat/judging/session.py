@@ -194,7 +194,7 @@ def _assume(prompt: Prompt) -> str:
         reply = {"question": passage, "answer": _REASON, "claims": [claim]}
     elif prompt.name == "alone":
         reply = {"reason": _REASON, "clear": True, "answer": _REASON}
-    elif prompt.name == "split":
+    elif prompt.name in ("split", "gather"):
         answer = _ANSWER.search(prompt.user)
         sentences = _SENTENCE.split(answer[1] if answer else "")
         claims = [{"text": s, "importance": "vital"} for s in sentences if s.strip()]
