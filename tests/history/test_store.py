@@ -14,8 +14,9 @@ from hypothesis import given, settings, strategies as st
 
 import karat.history
 from karat import Evaluation, compare, evaluate, load
-from karat.extend import DataError, UnknownNameError, UsageError
+from karat.extend import Claims, DataError, UnknownNameError, UsageError
 from karat.history import Store, schema
+from tests.judging.models import session_of, support
 
 METRICS = ["ndcg@10", "recall@3", "rr", "ap", "judged@5", "gm_ap"]
 QUERIES = [f"q{n}" for n in range(4)]
@@ -221,6 +222,8 @@ def test_mistakes_are_sentences(store: Store, tmp_path: Path) -> None:
     (number,) = store.label([label("q0", "d0", 1)]).labels
     with pytest.raises(UsageError, match="bo gave no label"):
         store.undo(number, who="bo")
+    with pytest.raises(DataError, match="holds half a character"):
+        store.label([label("q0", "\ud800", 1)])
     with pytest.raises(UnknownNameError, match="project"):
         store.runs("other")
     with pytest.raises(UsageError, match="gold versions 0 to"):
@@ -352,3 +355,24 @@ def test_scores_of_some_queries_compare_like_evaluations(store: Store) -> None:
     assert part.queries == ["q1", "q3"]
     assert part["rr"].scores.tolist() == [0.5, 0.25]
     assert store.evaluation(a, "q1")["rr"].scores.tolist() == [0.5]
+
+
+def test_what_a_model_judged_stays_while_the_rest_is_scored_again(
+    store: Store,
+) -> None:
+    texts = ["One is here.", "Two is here."]
+    gold = {"claims": ["Bread rises", "Salt is white"], "passages": [texts[1]]}
+    samples = [{"id": "q1", "retrieved": texts, **gold}]
+    judge = Claims(session_of(support({"Bread rises": [1]})))
+    for metrics in (["context_recall"], ["context_recall", "rr[exact]"]):
+        own = evaluate(samples, metrics=metrics, judge=judge, keep=5)
+        store.push(own)
+    store.label([{"query": "q1", "text": texts[0], "grade": 1, "who": "ann"}])
+    first, second = store.runs()
+    reason = "judged by a model; scored by gold version 1"
+    assert first.frozen == second.frozen == {"context_recall": reason}
+    means = [store.evaluation(run.id).means for run in (first, second)]
+    assert means == [
+        {"context_recall": 0.5},
+        {"context_recall": 0.5, "rr[exact]": 1.0},
+    ]

@@ -73,11 +73,13 @@ def command(
             raise UsageError(
                 f"--since takes a date, as in 2026-01-31, got {since!r}"
             ) from None
+    if output is not None and tag is not None:
+        raise UsageError("-o is about all queries: leave --tag out")
     with Store(store) as opened:
         tables = []
         if gold is not None:
-            corrected = read_gold(gold)
-            tables.append(_moved(opened.replace_gold(corrected, project=project)))
+            done = opened.replace_gold(read_gold(gold), project=project)
+            tables.append(_moved(done))
         found = timeline_of(
             opened, project, metric=metric, branch=branch, since=since, tag=tag
         )

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
 from typing import Any
-from urllib.parse import SplitResult, quote, urlencode
+from urllib.parse import quote, urlencode
 
 import click
 
 from karat.cli.command import Command, remark, say
 from karat.data.tables import counted
-from karat.errors import FormatError, UsageError
+from karat.errors import DataError, UsageError
 from karat.history.store import PROJECT, Store
 from karat.llm.http import check_endpoint, split_url
 from karat.reading.files import decode_json, decode_text
@@ -107,31 +107,23 @@ def _post(
         )
     check_endpoint(url)
     path = f"{parts.path.rstrip('/')}/api/p/{quote(project, safe='')}/runs"
-    headers = {"Content-Type": "application/json"}
-    if token := os.environ.get(TOKEN):
-        headers["Authorization"] = f"Bearer {token}"
-    try:
-        status, answer = _answer(parts, f"{path}?{urlencode(where)}", body, headers)
-        said = decode_json(decode_text(answer)) if answer else {}
-    except (OSError, HTTPException) as error:
-        raise UsageError(f"{parts.netloc} cannot be reached: {error}") from None
-    except FormatError:
-        said = {}
-    if status not in {200, 201} or not isinstance(said, dict) or "run" not in said:
-        why = said.get("error", "") if isinstance(said, dict) else ""
-        hint = "" if token else f"; {TOKEN} is not set"
-        raise UsageError(f"{parts.netloc} answered {status}: {why or 'no run'}{hint}")
-    return said
-
-
-def _answer(
-    parts: SplitResult, path: str, body: bytes, headers: Mapping[str, str]
-) -> tuple[int, bytes]:
+    token = os.environ.get(TOKEN)
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
     kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
     server = kind(str(parts.hostname), parts.port, timeout=_SECONDS)
     try:
-        server.request("POST", path, body, dict(headers))
+        server.request("POST", f"{path}?{urlencode(where)}", body, headers)
         reply = server.getresponse()
-        return reply.status, reply.read()
+        said = decode_json(decode_text(reply.read()))
+    except (OSError, HTTPException) as error:
+        raise UsageError(f"{parts.netloc} cannot be reached: {error}") from None
+    except DataError:
+        said = None
     finally:
         server.close()
+    answer = said if isinstance(said, dict) else {}
+    if "run" not in answer:
+        why = answer.get("error", "no server of karat serve")
+        hint = "" if token else f"; {TOKEN} is not set"
+        raise UsageError(f"{parts.netloc} answered {reply.status}: {why}{hint}")
+    return answer

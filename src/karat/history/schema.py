@@ -103,6 +103,10 @@ def _prepare(db: sqlite3.Connection, path: Path) -> None:
 @contextmanager
 def transaction(db: sqlite3.Connection) -> Iterator[None]:
     """All or nothing; other writers wait."""
-    with gc_paused(), db:
-        db.execute("begin immediate")
-        yield
+    try:
+        with gc_paused(), db:
+            db.execute("begin immediate")
+            yield
+    except UnicodeEncodeError as error:
+        problem = f"{error.object[:40]!r} holds half a character, which no store takes"
+        raise DataError(problem) from None

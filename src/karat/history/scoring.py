@@ -15,7 +15,7 @@ from karat.data.spelling import LETTER
 from karat.evaluation import evaluate
 from karat.results.evaluation import Evaluation
 from karat.results.measures import read_measure
-from karat.results.plain_values import as_plain, from_plain
+from karat.results.plain_values import from_plain
 
 _SWITCHES: Final = tuple(
     field.name
@@ -32,7 +32,7 @@ class RunFacts(NamedTuple):
     depth: int
     queries: list[str]
     scoring: list[Any]  # policies, matcher, and metrics that can be scored again
-    head: dict[str, Any]
+    head: Evaluation
 
 
 def score_again(
@@ -87,16 +87,11 @@ def frozen_columns(result: Evaluation, counts: Sequence[int]) -> dict[str, str]:
     return reasons
 
 
-def head_of(result: Evaluation) -> dict[str, Any]:
-    """What else there is to know of a run to show it."""
-    return {
-        "run": result.run,
-        "gold": result.gold,
-        "missing": np.flatnonzero(result.missing).tolist(),
-        "matchers": dict(result.matchers),
-        "provenance": as_plain(result.provenance),
-        "columns": {
-            metric: as_plain(replace(column, scores=np.zeros(0), queries=()))
-            for metric, column in result.columns.items()
-        },
+def bare(result: Evaluation) -> Evaluation:
+    """The same without what is stored apart: queries, scores, gold and documents."""
+    columns = {
+        metric: replace(column, scores=np.zeros(0), queries=())
+        for metric, column in result.columns.items()
     }
+    less = replace(result, queries=(), columns=columns, matches={}, kept={}, facts={})
+    return replace(less, labels=None, fingerprints=(), own_k=None)

@@ -18,7 +18,6 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from karat.data.gold import Gold
-from karat.data.policies import Policies
 from karat.data.queries import Query
 from karat.errors import UnknownNameError, UsageError
 from karat.history.gold import StoredGold, StoredLabel, gold_for
@@ -26,9 +25,9 @@ from karat.history.rankings import add_rankings, read_rankings
 from karat.history.schema import connect, transaction
 from karat.history.scoring import (
     RunFacts,
+    bare,
     frozen_columns,
     gold_of,
-    head_of,
     score_again,
 )
 from karat.reading.files import gc_paused
@@ -168,7 +167,7 @@ class Store(AbstractContextManager["Store"]):
             number = self._project(project)
             queries = self._add_queries(number, result)
             depth, blobs = add_rankings(self._db, number, result, tops)
-            head = json.dumps(head_of(result), ensure_ascii=False)
+            head = json.dumps(as_plain(bare(result)))
             values = [c.scores.astype("<f8").tobytes() for c in result.values()]
             digest = _digest(str(queries), head, commit, branch, *blobs, *values)
             same = self._db.execute(
@@ -279,8 +278,7 @@ class Store(AbstractContextManager["Store"]):
         saved = self._db.execute("select metric, value from score where run=?", (run,))
         values = dict(saved.fetchall())
         columns = {}
-        for metric, plain in own.head["columns"].items():
-            column = from_plain(MetricScores, plain, metric)
+        for metric, column in own.head.columns.items():
             reasons = column.failures
             columns[metric] = replace(
                 column,
@@ -288,21 +286,17 @@ class Store(AbstractContextManager["Store"]):
                 queries=names,
                 failures={n: reasons[p] for n, p in enumerate(places) if p in reasons},
             )
-        return Evaluation(
-            run=own.head["run"],
-            gold=own.head["gold"],
+        told = [known[query] for query in names]
+        return replace(
+            own.head,
             queries=names,
             columns=columns,
-            missing=np.isin(places, own.head["missing"]),
-            policies=from_plain(Policies, own.scoring[0], "policies"),
-            matchers=own.head["matchers"],
-            default_matcher=own.scoring[1],
-            provenance=own.head["provenance"],
+            missing=own.head.missing[places],
             facts={
-                q: Query(q, known[q][0], None, (*json.loads(known[q][1]),))
-                for q in names
+                query: Query(query, text, None, (*json.loads(tags),))
+                for query, (text, tags, _) in zip(names, told, strict=True)
             },
-            fingerprints=[known[q][2] or "" for q in names],
+            fingerprints=[fingerprint or "" for *_, fingerprint in told],
         )
 
     def evaluation(self, run: int, query: str | None = None) -> Evaluation:
@@ -340,6 +334,8 @@ class Store(AbstractContextManager["Store"]):
             matchers=stored.matchers,
             provenance=stored.provenance,
             policies=stored.policies,
+            fingerprints=stored.fingerprints,
+            latency=stored.latency,
         )
 
     def label(
@@ -417,15 +413,17 @@ class Store(AbstractContextManager["Store"]):
 
     def _run(self, run: int) -> RunFacts:
         row = self._db.execute(
-            "select run.project, ids, depth, scoring, head from run join query_set on "
+            "select run.project, depth, ids, scoring, head from run join query_set on "
             "query_set=query_set.id where run.id=?",
             (run,),
         ).fetchone()
         if row is None:
             raise UsageError(f"there is no run {run}")
-        project, ids, depth, scoring, head = row
-        parts = map(json.loads, (ids, scoring, head))
-        return RunFacts(project, depth, *parts)
+        project, depth, *parts = row
+        ids, scoring, head = map(json.loads, parts)
+        return RunFacts(
+            project, depth, ids, scoring, from_plain(Evaluation, head, "head")
+        )
 
     def _add_queries(self, project: int, result: Evaluation) -> int:
         """The number of the run's set of queries."""

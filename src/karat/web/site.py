@@ -5,15 +5,15 @@ stand on pages of their own, each once, and the others point to them.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from karat.comparison.compare import compare
 from karat.comparison.comparison import Comparison
-from karat.data.runs import Document
+from karat.data.runs import Document, ranks_of
 from karat.data.tables import DASH, Table, number
 from karat.errors import FormatError
 from karat.history.store import Store
-from karat.reports.charts import draw_intervals
 from karat.reports.markup import Markup, figure, grid, page, section, tag
 from karat.results.evaluation import Evaluation
 from karat.results.slices import UNTAGGED, slice_table, tagged
@@ -34,26 +34,23 @@ def write_site(
     index = folder / _INDEX
     if index.is_file() and _OURS not in index.read_text("utf-8", "replace"):
         raise FormatError("is not of karat, and would be overwritten", path=str(index))
-    for name in ("", "runs", "pairs", "texts"):
-        try:
-            (folder / name).mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise FormatError(f"{error.strerror}", path=str(folder)) from None
+    for name in ("runs", "pairs", "texts"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
     count = 0
-    for place, content in _Site(store, timeline, texts=texts).pages():
+    for place, content in _Site(store, timeline, texts).pages():
         write_file(folder / place, content)
         count += 1
     return count
 
 
+@dataclass
 class _Site:
     """The pages, made one after the other; at most two runs are held at once."""
 
-    def __init__(self, store: Store, timeline: Timeline, *, texts: bool) -> None:
-        self.store = store
-        self.timeline = timeline
-        self.with_texts = texts
-        self.texts: dict[tuple[str | None, str], int] = {}
+    store: Store
+    timeline: Timeline
+    with_texts: bool
+    texts: dict[tuple[str | None, str], int] = field(default_factory=dict)
 
     def pages(self) -> Iterator[tuple[str, str]]:
         """Each page with its place in the folder."""
@@ -73,30 +70,21 @@ class _Site:
 
     def _index(self) -> str:
         """Chart and leaderboard, the newest run first."""
-        table = self.timeline.table()
-        metrics = [*dict.fromkeys(m for s in self.timeline.steps for m in s.run.means)]
+        table, steps = self.timeline.table(), self.timeline.steps
+        metrics = dict.fromkeys(metric for step in steps for metric in step.run.means)
         others = [metric for metric in metrics if metric != self.timeline.metric]
         rows = []
-        steps = [*self.timeline.steps]
-        for place, (step, cells) in enumerate(zip(steps, table.rows, strict=True)):
-            means = [number(step.run.means.get(metric)) for metric in others]
-            name = _link(f"runs/{step.run.id}.html", step.run.name)
-            verdict = cells[-1]
+        for place, step in enumerate(steps):
+            number_of, _, *cells, verdict = table.rows[place]
             if step.difference is not None:
                 verdict = _link(_pair(steps[place - 1], step), verdict)
-            rows.append([cells[0], name, *cells[2:-1], verdict, *means])
-        board = Table(
-            [*table.columns, *others], rows[::-1], "", table.notes, table.texts
-        )
-        return page(
-            table.title,
-            [
-                section("chart", "Over the runs", figure(self.timeline.chart())),
-                section("runs", "Runs, the newest first", grid(board)),
-            ],
-            None,
-            [],
-        )
+            name = _link(f"runs/{step.run.id}.html", step.run.name)
+            means = [number(step.run.means.get(metric)) for metric in others]
+            rows.append([number_of, name, *cells, verdict, *means])
+        board = replace(table, columns=[*table.columns, *others], rows=rows[::-1])
+        chart = section("chart", "Over the runs", figure(self.timeline.chart()))
+        runs = section("runs", "Runs, the newest first", grid(board, titled=False))
+        return page(table.title, [chart, runs], None, [])
 
     def _run(self, step: Step, result: Evaluation) -> str:
         metric = self.timeline.metric
@@ -105,40 +93,40 @@ class _Site:
         if tags.keys() - {UNTAGGED}:
             slices = slice_table(result.columns, tags, title="")
             parts.append(section("slices", "By tag", grid(slices)))
-        order = [*range(len(result.queries))]
+        order = range(len(result.queries))
         if metric in result:
-            scores = result[metric].scores
-            order = scores.argsort(kind="stable").tolist()
+            column = result[metric]
+            sign = -1 if column.higher_is_better is False else 1
+            order = (sign * column.scores).argsort(kind="stable").tolist()
         lowest = [self._query(result, place) for place in order[:_LOWEST]]
         parts.append(section("lowest", f"Lowest by {metric}", *lowest))
-        columns = [
-            [number(score) for score in c.scores.tolist()] for c in result.values()
-        ]
-        rows = [[q, *cells] for q, *cells in zip(result.queries, *columns, strict=True)]
-        table = Table(["query", *result], [rows[place] for place in order])
+        columns = [c.scores[order].tolist() for c in result.values()]
+        names = [result.queries[place] for place in order]
+        cells = zip(names, *(map(number, column) for column in columns), strict=True)
+        table = Table(["query", *result], [*cells])
         parts.append(section("queries", "All queries", grid(table)))
         run = step.run
-        facts = [run.commit, run.branch, f"pushed {run.at[:10]}"]
-        said = ", ".join(filter(None, facts))
+        said = ", ".join(filter(None, [run.commit, run.branch, run.at[:10]]))
         return _page(f"{run.name}, run {run.id}", said, parts)
 
     def _query(self, result: Evaluation, place: int) -> Markup:
         """A query with its gold and ranking, folded up."""
         query = result.queries[place]
-        fact = result.facts.get(query)
-        asked = (fact.text if fact else None) or ""
-        matches = next(iter(result.matches.values()), None)
+        asked = (result.facts[query].text or "")[:_QUESTION]
         grades: dict[int, float] = {}
-        if matches is not None:
+        for matches in [*result.matches.values()][:1]:
             own = matches.hits.query == place
-            pairs = zip(matches.hits.rank[own], matches.hits.grade[own], strict=True)
-            grades = {int(rank): float(grade) for rank, grade in pairs}
+            ranks, worth = matches.hits.rank[own], matches.hits.grade[own]
+            grades = dict(zip(ranks.tolist(), worth.tolist(), strict=True))
+        kept = result.kept.get(query, ())
         cards = [
-            tag("li", self._document(document), f" {_worth(grades.get(rank))}")
-            for rank, document in enumerate(result.kept.get(query, ()), 1)
+            tag("li", self._document(document), f" (grade {grades[rank]:g})")
+            if rank in grades
+            else tag("li", self._document(document))
+            for rank, document in zip(ranks_of(kept), kept, strict=True)
         ]
         scores = ", ".join(f"{m} {number(c.scores[place])}" for m, c in result.items())
-        head = tag("summary", tag("b", query), f" {asked[:_QUESTION]} ({scores})")
+        head = tag("summary", tag("b", query), f" {asked} ({scores})")
         return tag("details", head, tag("ol", *cards))
 
     def _document(self, document: Document) -> Markup:
@@ -161,20 +149,13 @@ class _Site:
 
 
 def _comparison_page(compared: Comparison, old: Step, new: Step) -> str:
-    rows = [
-        (d.metric, d.difference, None if d.interval is None else (*d.interval,))
-        for d in compared.differences
-        if d.n
-    ]
-    title = f"difference from run {old.run.id}, with 95% intervals"
-    parts = [figure(draw_intervals(rows, title=title, zero=True))] if rows else []
-    parts += map(grid, compared.tables())
-    pages = [
-        _link(f"../runs/{one.run.id}.html", f"run {one.run.id}") for one in (old, new)
-    ]
-    links = tag("p", pages[0], " and ", pages[1])
-    heading = f"{new.run.name} compared with {old.run.name}"
-    return _page(heading, "", [links, section("compared", compared.headline, *parts)])
+    one, other = (
+        _link(f"../runs/{step.run.id}.html", f"run {step.run.id}")
+        for step in (old, new)
+    )
+    links = tag("p", one, " and ", other)
+    tables = section("compared", compared.headline, *map(grid, compared.tables()))
+    return _page(f"{new.run.name} compared with {old.run.name}", "", [links, tables])
 
 
 def _page(title: str, said: str, parts: list[Markup]) -> str:
@@ -188,7 +169,3 @@ def _pair(old: Step, new: Step) -> str:
 
 def _link(address: str, name: str) -> Markup:
     return tag("a", name, href=address)
-
-
-def _worth(grade: float | None) -> str:
-    return "" if grade is None else f"(grade {grade:g})"

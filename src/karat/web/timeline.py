@@ -27,17 +27,6 @@ class Step:
     difference: Difference | None = None
     problem: str = ""
 
-    @property
-    def verdict(self) -> str:
-        """Better, worse or the like; a dash where nothing is compared."""
-        return DASH if self.difference is None else self.difference.outcome
-
-    @property
-    def change(self) -> str:
-        """By how much the mean changed on the queries that both have."""
-        one = self.difference
-        return DASH if one is None or not one.n else f"{one.difference:+.4f}"
-
 
 @dataclass(frozen=True)
 class Timeline:
@@ -53,14 +42,15 @@ class Timeline:
         """A row per run."""
         rows = []
         for step in self.steps:
-            run = step.run
+            run, one = step.run, step.difference
             star = "*" if self.metric in run.frozen else ""
             rows.append(
                 [
                     *(str(run.id), run.name, run.commit[:_COMMIT] or DASH),
                     *(run.branch or DASH, run.at[:10]),
                     number(run.means.get(self.metric)) + star,
-                    *(step.change, step.verdict),
+                    f"{one.difference:+.4f}" if one is not None and one.n else DASH,
+                    DASH if one is None else one.outcome,
                 ]
             )
         columns = ["run", "name", "commit", "branch", "pushed", self.metric, "change"]
