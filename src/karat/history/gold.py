@@ -22,6 +22,7 @@ _BY_QUERY: Final = tuple(
     if field.name not in {"order", "name", "notices"}
 )
 _GRADE = "grade"
+_LATEST = 2**62
 _WITHDRAWN = "withdrawn"
 
 
@@ -161,14 +162,10 @@ class StoredGold:
         version = self._next_version()
         added = (
             "insert into label(project, version, at, query, document, text, grade, "
-            "verdict, who, why) values(?,?,?,?,?,?,?,?,?,?)"
+            "verdict, who, why) values(?,?,?,?,?,?,?,?,?,?) returning id"
         )
-        numbers = [
-            int(
-                self._db.execute(added, (self._project, version, at, *r)).lastrowid or 0
-            )
-            for r in rows
-        ]
+        every = [(self._project, version, at, *row) for row in rows]
+        numbers = [int(self._db.execute(added, row).fetchone()[0]) for row in every]
         self._resolve(dict.fromkeys(row[0] for row in rows))
         return numbers
 
@@ -176,16 +173,16 @@ class StoredGold:
         raised = "update project set version=version+1 where id=? returning version"
         return int(self._db.execute(raised, (self._project,)).fetchone()[0])
 
-    def _base(self, query: str, version: int | None = None) -> str | None:
+    def _base(self, query: str, version: int = _LATEST) -> str | None:
         """What the gold file said."""
         row = self._db.execute(
-            "select body from gold where project=? and query=? and (? is null or "
-            "version<=?) order by version desc",
-            (self._project, query, version, version),
+            "select body from gold where project=? and query=? and version<=? "
+            "order by version desc",
+            (self._project, query, version),
         ).fetchone()
         return None if row is None else str(row[0])
 
-    def _resolved(self, query: str, version: int | None = None) -> str | None:
+    def _resolved(self, query: str, version: int = _LATEST) -> str | None:
         """The file's word on a query, and where people labelled, theirs."""
         body = self._base(query, version)
         if body is None:
@@ -193,8 +190,8 @@ class StoredGold:
         last: dict[tuple[str | None, str | None], dict[str, float | None]] = {}
         for document, text, grade, who in self._db.execute(
             "select document, text, grade, who from label where project=? and query=? "
-            "and (? is null or version<=?) order by id",
-            (self._project, query, version, version),
+            "and version<=? order by id",
+            (self._project, query, version),
         ):
             last.setdefault((document, text), {})[who] = grade
         labels = []

@@ -88,8 +88,10 @@ class _Site:
 
     def _run(self, step: Step, result: Evaluation) -> str:
         metric = self.timeline.metric
-        tags = tagged(result)
-        parts = [section("result", "Result", grid(result.summary(), titled=False))]
+        tags, means = tagged(result), result.summary()
+        kept = (f"{m} is not scored again: {why}" for m, why in step.run.frozen.items())
+        means = replace(means, notes=[*means.notes, *kept])
+        parts = [section("result", "Result", grid(means, titled=False))]
         if tags.keys() - {UNTAGGED}:
             slices = slice_table(result.columns, tags, title="")
             parts.append(section("slices", "By tag", grid(slices)))
