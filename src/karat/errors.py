@@ -42,6 +42,7 @@ _LIBRARIES = {
     "zstd": "zstandard",
     "frames": "pandas",
     "png": "resvg-py",
+    "web": "starlette uvicorn",
     "ir_datasets": "ir-datasets",
 }
 

@@ -14,6 +14,7 @@ with the major version. Every other module may change at any time.
   of what you bring, `Settings` and `Prices` say how it is asked and for how much.
 - A judge of your own is a generator that yields a `Prompt`, receives a `Reply` and
   returns what came of it: a `Conversation`. A `JudgeSession` runs many at once.
+- `workbench` is what `karat serve` serves, within `Limits`, for a server of your own.
 - `training_evaluator` is an evaluator for training with sentence-transformers.
 - Errors derive from `karat.KaratError`, and say what, where and what to do about it.
 
@@ -70,6 +71,8 @@ _HOMES = {
     "karat.reports": "Report",
     "karat.results.scores": "MetricScores",
     "karat.training": "training_evaluator",
+    "karat.web.app": "workbench",
+    "karat.web.guard": "Limits",
     "karat.writing": "write_file",
 }
 """Where names come from; `public=name` where they are called otherwise there."""

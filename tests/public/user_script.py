@@ -48,6 +48,7 @@ from karat.extend import (
     Item,
     JudgeSession,
     Labels,
+    Limits,
     Matcher,
     Matches,
     Metric,
@@ -97,6 +98,7 @@ from karat.extend import (
     running_sum,
     sum_by,
     training_evaluator,
+    workbench,
     write_file,
 )
 
@@ -334,6 +336,7 @@ def main() -> None:
     wrong: karat.GoldFindings = karat.doctor(GOLD, k=1)
     print(table, comparison, both, fused, added, alike, weights, found.todos, wrong)
     print(Notice("kind", 1, "text"), decode_yaml("a: 1"), len(extend.__all__))
+    print(workbench("history.db", limits=Limits(uploads=1)).routes)
     write_file(os.devnull, call_plugin(lambda: "text", "the report"))
     with open_binary(__file__) as stream:
         print(

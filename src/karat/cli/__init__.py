@@ -49,6 +49,7 @@ COMMANDS = {
     "judge": "Have a language model label what runs retrieved.",
     "generate": "Have a language model write questions that a corpus answers.",
     "label": "Have people label: a page, a plan, and gold made of it.",
+    "serve": "Show a history store in a browser, and label there.",
     "trec-eval": "Score like the trec_eval binary, line for line.",
     "metrics": "List the metrics, or explain one.",
     "doctor": "Say what is wrong with gold, and correct what is safe.",

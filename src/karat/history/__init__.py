@@ -6,6 +6,7 @@ with karat.history.open("history.db") as store:
 
 from karat.history.gold import StoredLabel
 from karat.history.store import Change, Pushed, Rescored, Store, StoredRun
+from karat.history.tokens import Token
 
 open = Store
 
@@ -16,5 +17,6 @@ __all__ = [
     "Store",
     "StoredLabel",
     "StoredRun",
+    "Token",
     "open",
 ]

@@ -23,7 +23,7 @@ _BY_QUERY: Final = tuple(
 )
 _GRADE = "grade"
 _LATEST = 2**62
-_WITHDRAWN = "withdrawn"
+WITHDRAWN = "withdrawn"
 
 
 class StoredLabel(NamedTuple):
@@ -154,7 +154,7 @@ class StoredGold:
             "document is ? and text is ? and who=? and id<? order by id desc",
             (self._project, *row, label),
         ).fetchone()
-        grade, verdict = earlier or (None, _WITHDRAWN)
+        grade, verdict = earlier or (None, WITHDRAWN)
         self._add([(*row[:3], grade, verdict, who, "undone")], at)
         return str(row[0])
 

@@ -6,8 +6,9 @@ have of a query are scored again, as so many queries of one run with the same go
 """
 
 import json
+import zlib
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import blake2b
@@ -30,6 +31,7 @@ from karat.history.scoring import (
     gold_of,
     score_again,
 )
+from karat.history.tokens import StoredTokens
 from karat.reading.files import gc_paused
 from karat.results.evaluation import Evaluation
 from karat.results.plain_values import as_plain, from_plain
@@ -103,6 +105,10 @@ class Rescored(NamedTuple):
 class Store(AbstractContextManager["Store"]):
     """A history store; a `with` block closes it.
 
+    Attributes:
+        path: of its file.
+        tokens: who may do what when it is served.
+
     Example:
         >>> from karat import evaluate
         >>> result = evaluate({"q": ["b", "a"]}, {"q": ["a"]}, metrics="rr", keep=20)
@@ -116,6 +122,7 @@ class Store(AbstractContextManager["Store"]):
     def __init__(self, path: str | PathLike[str]) -> None:
         self.path = Path(path)
         self._db = connect(self.path)
+        self.tokens = StoredTokens(self._db)
 
     def __exit__(self, *stop: object) -> None:
         self.close()
@@ -123,6 +130,15 @@ class Store(AbstractContextManager["Store"]):
     def close(self) -> None:
         """Close the file."""
         self._db.close()
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Reads in a `with` block see one state, whatever others write."""
+        self._db.execute("begin")
+        try:
+            yield
+        finally:
+            self._db.execute("rollback")
 
     def projects(self) -> list[str]:
         """The names of all projects."""
@@ -246,6 +262,12 @@ class Store(AbstractContextManager["Store"]):
             for run, name, commit, own, when in rows
         ]
 
+    def newest(self, project: str = PROJECT) -> int | None:
+        """The number of the run that was pushed last."""
+        rows = "select id from run where project=? order by at desc, id desc limit 1"
+        row = self._db.execute(rows, (self._project(project),)).fetchone()
+        return None if row is None else int(row[0])
+
     def tagged(self, tag: str, project: str = PROJECT) -> frozenset[str]:
         """The queries that have a tag."""
         rows = self._db.execute(
@@ -253,6 +275,41 @@ class Store(AbstractContextManager["Store"]):
             (tag, self._project(project)),
         )
         return frozenset(name for (name,) in rows)
+
+    def questions(self, project: str = PROJECT) -> dict[str, str | None]:
+        """What each query asks, as far as that is known."""
+        rows = "select name, question from query where project=?"
+        return dict(self._db.execute(rows, (self._project(project),)).fetchall())
+
+    def texts(self, documents: Iterable[str], project: str = PROJECT) -> dict[str, str]:
+        """What documents say, by their ids; the last of several texts."""
+        rows = self._db.execute(
+            "select name, body from json_each(?) join document on project=? and "
+            "name=value join text on hash=text order by document.id",
+            (json.dumps([*documents]), self._project(project)),
+        )
+        return {
+            name: zlib.decompress(body).decode("utf-8", "surrogatepass")
+            for name, body in rows
+        }
+
+    def query_scores(
+        self, query: str, project: str = PROJECT
+    ) -> dict[int, dict[str, float | None]]:
+        """What each run scores on one query under today's gold, by run and metric."""
+        scores: dict[int, dict[str, float | None]] = {}
+        for run, metric, code in self._db.execute(
+            "select run.id, metric, substr(score.value, place.key*8+1, 8) "
+            # In this order: the place of the query is looked up once, not for each run.
+            "from query_set cross join json_each(ids) as place on place.value=? "
+            "cross join run on query_set=query_set.id "
+            "cross join score on score.run=run.id "
+            "where query_set.project=? order by run.at, run.id",
+            (query, self._project(project)),
+        ):
+            score = float(np.frombuffer(code, "<f8")[0])
+            scores.setdefault(run, {})[metric] = None if np.isnan(score) else score
+        return scores
 
     def columns(self, run: int) -> Mapping[str, MetricScores]:
         """A run's scores, query by query, under today's gold."""

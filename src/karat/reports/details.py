@@ -90,6 +90,13 @@ class Details:
             "status": [system.statuses(self.queries) for system in self.systems],
         }
 
+    def query(
+        self, query: str
+    ) -> tuple[dict[str, Any], list[tuple[str | None, str | None]]]:
+        """One query as a page takes it, and the documents that it numbers."""
+        documents: dict[tuple[str | None, str | None], int] = {}
+        return self._row(query, documents, None), [*documents]
+
     def blocks(self, budget: int = BUDGET) -> tuple[list[str], str]:
         """The compressed texts, and what had to be cut to keep them small."""
         for longest in _LENGTHS:

@@ -85,6 +85,12 @@ def load(path: str | os.PathLike[str], run: str | None = None) -> Evaluation:
         raise mistaken or placed(error, path=os.fspath(path)) from None
 
 
+def from_bytes(data: bytes, name: str) -> Evaluation:
+    """The one evaluation in the content of a file."""
+    saved = decode_json(_without_rows(decode_text(data)))
+    return from_dict(_choose(saved, name, None))
+
+
 def _without_rows(text: str) -> str:
     """The text without the rows for people, if they stand where `save` writes them.
 

@@ -1,0 +1,81 @@
+"""`karat serve`: the workbench over a history store, in a browser."""
+
+import getpass
+import socket
+
+import click
+
+from karat.cli.command import Command, remark
+from karat.cli.push import STORE
+from karat.errors import MissingExtraError, UsageError
+from karat.history.store import Store
+from karat.history.tokens import ROLES
+
+try:
+    import uvicorn
+
+    from karat.web.app import workbench
+    from karat.web.guard import LOOPBACK
+except ImportError:
+    raise MissingExtraError("karat serve", "web") from None
+
+_PORT = 8600
+
+
+@click.command("serve", cls=Command)
+@click.argument("store", default=STORE, metavar="[STORE]")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
+@click.option("--port", default=_PORT, show_default=True, type=click.IntRange(0, 65535))
+@click.option(
+    "--name", metavar="NAME", help="Whose labels yours are; default: your login."
+)
+@click.option(
+    "--allow-host",
+    multiple=True,
+    metavar="HOST",
+    help="A name under which a browser may ask for this server, as behind a proxy.",
+)
+@click.option(
+    "--add-token",
+    metavar="NAME=ROLE",
+    help=f"Print a new token, and no more: {', '.join(ROLES)}.",
+)
+def command(
+    store: str,
+    host: str,
+    port: int,
+    name: str | None,
+    allow_host: tuple[str, ...],
+    add_token: str | None,
+) -> None:
+    """Show STORE in a browser: history, comparisons, every query, and labelling.
+
+    The printed address opens it once, for you alone. Others, and programs, need tokens.
+
+    \b
+    karat serve
+    karat serve --add-token ann=label
+    karat serve --host 0.0.0.0 --allow-host karat.example.org
+    """
+    with Store(store) as opened:
+        if add_token is not None:
+            who, _, role = add_token.partition("=")
+            click.echo(opened.tokens.add(who, role))
+            return
+        has_tokens, is_empty = bool(opened.tokens.every()), not opened.projects()
+    local = host in LOOPBACK
+    if not local and not has_tokens:
+        raise UsageError(
+            f"--host {host} lets others ask, and no token is set: "
+            "karat serve --add-token NAME=ROLE makes one"
+        )
+    whose = (name or getpass.getuser()) if local else None
+    app = workbench(store, hosts=(host, *allow_host), name=whose)
+    with socket.create_server((host, port)) as listening:
+        address = f"http://{host}:{listening.getsockname()[1]}/"
+        if is_empty:
+            remark(f"{store} is empty: the page offers the demo data")
+        click.echo(f"{address}?token={app.state.desk.link}" if local else address)
+        remark("Ctrl-C stops")
+        config = uvicorn.Config(app, log_level="warning", server_header=False)
+        uvicorn.Server(config).run(sockets=[listening])

@@ -1,0 +1,58 @@
+"""One request, as those who answer it read it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from starlette.datastructures import QueryParams
+
+from karat.errors import UnknownNameError, UsageError
+from karat.history.store import Store, StoredRun
+from karat.history.tokens import Token
+from karat.web.guard import Desk
+
+
+@dataclass(frozen=True)
+class Call:
+    """A request that was let in.
+
+    Attributes:
+        desk: what all requests share.
+        store: the connection for this one.
+        caller: who asks.
+        names: the parts of the path, decoded.
+        asked: what stands behind the question mark.
+        body: what was sent, unpacked.
+    """
+
+    desk: Desk
+    store: Store
+    caller: Token
+    names: Mapping[str, str]
+    asked: QueryParams
+    body: bytes
+
+    @property
+    def project(self) -> str:
+        """The name in the path."""
+        return self.names["project"]
+
+    def runs(self) -> list[StoredRun]:
+        """The runs of the project that the filters leave, the oldest first."""
+        branch, since, tag = (
+            self.asked.get(name) or None for name in ("branch", "since", "tag")
+        )
+        return self.store.runs(self.project, branch=branch, since=since, tag=tag)
+
+    def run(self, text: str) -> StoredRun:
+        """The run of the project with this number."""
+        every = {str(run.id): run for run in self.store.runs(self.project)}
+        if text not in every:
+            raise UnknownNameError("run", text, every)
+        return every[text]
+
+    def whole(self, name: str, default: int) -> int:
+        """A number behind the question mark."""
+        text = self.asked.get(name, "") or str(default)
+        if not (text.isascii() and text.isdigit() and len(text) < 7):  # noqa: PLR2004
+            raise UsageError(f"{name} must be a whole number, got {text[:80]!r}")
+        return int(text)

@@ -1,0 +1,501 @@
+"""The pages of the workbench, each made on the server of the reports' own parts."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.resources import as_file, files
+from typing import Any
+from urllib.parse import parse_qs, urlencode
+
+from starlette.responses import RedirectResponse, Response
+
+from karat.data.tables import DASH, Table, counted, number
+from karat.errors import UsageError
+from karat.evaluation import evaluate
+from karat.history.gold import StoredLabel
+from karat.history.labelling import agreements, last_words
+from karat.history.store import StoredRun
+from karat.history.tokens import ROLES
+from karat.reading.labels import UNDECIDED
+from karat.reports.charts import Line, draw_lines
+from karat.reports.drawing import limits_around, signed
+from karat.reports.markup import Markup, figure, grid, section, tag
+from karat.web import api
+from karat.web.call import Call
+from karat.web.frame import framed
+from karat.web.guard import may, segment
+
+_SHOWN = 200
+_DEMO = "demo"
+_GRADES = (0, 1, 2, 3)
+_QUEUE = 20
+
+
+def projects_page(call: Call) -> Response:
+    """All projects, or where to begin."""
+    rows = []
+    for name in call.store.projects():
+        if may(call.caller, "read", name):
+            runs = call.store.runs(name)
+            means = runs[-1].means if runs else {}
+            shown = ", ".join(f"{m} {number(mean)}" for m, mean in means.items())
+            last = runs[-1].at[:10] if runs else DASH
+            rows.append(
+                [_link(f"/p/{segment(name)}", name), str(len(runs)), last, shown]
+            )
+    table = Table(
+        ["project", "runs", "last", "means of the last run"], rows, texts=(0, 3)
+    )
+    parts = [section("projects", "Projects", grid(table))]
+    if not rows:
+        told = "There is nothing here yet. Push a run (karat push result.json), or "
+        button = tag("button", "Load the demo data")
+        form = tag("form", button, method="post", action="/demo")
+        parts = [tag("p", told, "look around with a small help centre:"), form]
+    return framed("karat workbench", parts, way=[("/settings", "settings")])
+
+
+def add_demo(call: Call) -> Response:
+    """Push the two runs that come with karat."""
+    with as_file(files("karat") / "examples" / "help_centre") as folder:
+        for name in ("keyword", "dense"):
+            result = evaluate(
+                folder / f"{name}.run",
+                gold=folder / "gold.qrels",
+                queries=folder / "queries.jsonl",
+                corpus=folder / "corpus.jsonl",
+                metrics=("ndcg@10", "recall@5", "rr@10"),
+                keep=10,
+                name=name,
+            )
+            call.store.push(result, project=_DEMO, branch="main")
+    return RedirectResponse(f"/p/{_DEMO}", 303)
+
+
+def history_page(call: Call) -> Response:
+    """Runs over time: chart, filters, and a table to choose two from."""
+    every, runs = call.store.runs(call.project), call.runs()
+    metrics = [*dict.fromkeys(metric for run in every for metric in run.means)]
+    metric = call.asked.get("metric") or next(iter(metrics), "")
+    if metrics and metric not in metrics:
+        raise UsageError(f"no run has {metric!r:.80}; there are {', '.join(metrics)}")
+    page = call.whole("page", 1)
+    first = max(0, len(runs) - page * _SHOWN)
+    shown = runs[first : first + min(_SHOWN, len(runs) - (page - 1) * _SHOWN)]
+    branches = [*dict.fromkeys(run.branch for run in every if run.branch)]
+    choices = tag(
+        "form",
+        _choice("metric", metrics, metric),
+        _choice("branch", ["", *branches], call.asked.get("branch", "")),
+        _field("tag", call.asked.get("tag", "")),
+        _field("since", call.asked.get("since", ""), kind="date"),
+        tag("button", "Show"),
+        _class="tools",
+    )
+    points = [
+        (place, mean)
+        for place, run in enumerate(shown, 1)
+        if (mean := run.means.get(metric)) is not None
+    ]
+    parts = [section("filters", "Filters", choices)]
+    if points:
+        xs, ys = zip(*points, strict=True)
+        chart = draw_lines(
+            [Line(metric, xs, ys)],
+            title=f"{metric} over {counted(len(points), 'run')}",
+            x="run, the oldest first",
+            y="",
+            bounds=limits_around(ys),
+        )
+        parts.append(section("chart", "Over time", figure(chart)))
+    table = grid(_leaderboard(call, shown, metric, metrics))
+    button = tag("button", "Compare the two ticked")
+    form = tag("form", table, tag("p", button), action=_address(call, "compare"))
+    parts.append(section("runs", counted(len(runs), "run"), form))
+    if first:
+        more = urlencode({**call.asked, "page": str(page + 1)})
+        parts.append(tag("p", _link(f"?{more}", "Older runs")))
+    return _framed(call, call.project, parts)
+
+
+def _leaderboard(
+    call: Call, runs: Sequence[StoredRun], metric: str, metrics: Sequence[str]
+) -> Table:
+    rows: list[list[str]] = []
+    before: dict[str, float | None] = {}
+    for run in runs:
+        mean, last = run.means.get(metric), before.get(run.branch)
+        change = DASH
+        if mean is not None and last is not None:
+            change = signed(mean - last, zero=True)
+        before[run.branch] = mean
+        tick = _field("run", str(run.id), kind="checkbox", said=f"compare {run.name}")
+        means = [
+            number(run.means.get(name)) + (" *" if name in run.frozen else "")
+            for name in metrics
+        ]
+        name = _link(_address(call, f"runs/{run.id}"), run.name)
+        rows.append(
+            [tick, name, run.commit[:10], run.branch, run.at[:10], *means, change]
+        )
+    kept = {f"* {name}: {why}" for run in runs for name, why in run.frozen.items()}
+    columns = ["", "run", "commit", "branch", "when", *metrics, f"{metric} change"]
+    return Table(columns, rows[::-1], notes=sorted(kept), texts=(0, 1, 2, 3, 4))
+
+
+def run_page(call: Call) -> Response:
+    """One run: its means, and its queries, the lowest scores first."""
+    stored = call.run(call.names["run"])
+    columns = call.store.columns(stored.id)
+    questions = call.store.questions(call.project)
+    means = [[metric, number(column.mean)] for metric, column in columns.items()]
+    metric = next(iter(columns))
+    scores = zip(columns[metric].queries, columns[metric].scores.tolist(), strict=True)
+    lowest = sorted(scores, key=lambda pair: (pair[1] != pair[1], pair[1]))[:_SHOWN]
+    rows = [
+        [_query_link(call, query, stored.id), questions[query] or "", number(score)]
+        for query, score in lowest
+    ]
+    table = Table(["query", "question", metric], rows, texts=(0, 1))
+    download = _address(call, f"runs/{stored.id}", api=True)
+    told = (stored.commit, stored.branch, stored.at)
+    parts = [
+        tag("p", " ".join(filter(None, told)), _class="soft"),
+        section("means", "Means", grid(Table(["metric", "mean"], means))),
+        section("queries", "Queries, the lowest first", grid(table)),
+        tag("p", _link(download, "evaluation.json")),
+    ]
+    return _framed(call, stored.name, parts)
+
+
+def comparison_page(call: Call) -> Response:
+    """Two runs: verdict, differences, and the queries that moved most."""
+    ticked = call.asked.getlist("run")
+    if len(ticked) != 2:  # noqa: PLR2004
+        raise UsageError(f"two runs can be compared; {len(ticked)} are ticked")
+    first, second = sorted(ticked, key=lambda text: (len(text), text))
+    compared = api.comparison_of(call, first, second)
+    table, *others = compared.tables()
+    movers = [
+        [_query_link(call, m.query, first, second), number(m.difference)]
+        for m in compared.movers
+    ]
+    parts = [
+        tag("p", tag("strong", compared.headline), _class="lead"),
+        section("differences", "Differences", grid(table), *map(grid, others)),
+    ]
+    if movers:
+        listed = grid(Table(["query", "difference"], movers))
+        parts.append(section("movers", "Queries that moved most", listed))
+    title = f"{', '.join(compared.candidates)} compared with {compared.baseline}"
+    return _framed(call, title, parts)
+
+
+def query_page(call: Call) -> Response:
+    """One query in all runs, with texts, evidence and labels in place."""
+    facts = api.query_facts(call)
+    scored = facts["scores"]
+    metrics = [*facts["runs"][0]["scores"]]
+    rows = [
+        [run["name"], *(number(run["scores"].get(metric)) for metric in metrics)]
+        for run in facts["runs"]
+    ]
+    history = [
+        (n, own[metrics[0]])
+        for n, own in enumerate(scored.values(), 1)
+        if own.get(metrics[0]) is not None
+    ]
+    parts = [tag("p", f"query {facts['query']} ", *map(_chip, facts["tags"]))]
+    parts.append(section("scores", "Scores", grid(Table(["run", *metrics], rows))))
+    if history:
+        xs, ys = zip(*history, strict=True)
+        title = f"{metrics[0]} of this query in {counted(len(xs), 'run')}"
+        line, bounds = Line(metrics[0], xs, ys), (0.0, max(1.0, *ys))
+        chart = draw_lines([line], title=title, x="run", y="", bounds=bounds)
+        parts.append(section("history", "Over all runs", figure(chart)))
+    wanted = [
+        tag(
+            "li",
+            _chip(f"grade {item['grade']:g}"),
+            f" {item['item']}",
+            tag("p", _text(item["text"] or ""), _class="soft", dir="auto"),
+        )
+        for item in facts["gold"]
+    ]
+    gold = tag("ul", *wanted, _class="gold")
+    parts.append(section("gold", "What should be found", gold))
+    lists = [_ranking(call, facts, run) for run in facts["runs"]]
+    side = tag(
+        "div", *lists, _class="side", tabindex="0", role="region", aria_label="rankings"
+    )
+    parts.append(section("rankings", "What was retrieved", _keys(call), side))
+    said = [StoredLabel(**label) for label in facts["labels"]]
+    if said:
+        parts.append(section("labels", "Who said what", grid(_label_table(call, said))))
+    return _framed(call, facts["question"] or facts["query"], parts)
+
+
+def _ranking(call: Call, facts: Mapping[str, Any], run: Mapping[str, Any]) -> Markup:
+    cards = []
+    for rank, one in enumerate(run["ranking"], 1):
+        score = "" if one["score"] is None else f"{one['score']:.5g}"
+        grade = one["grade"]
+        head = [
+            tag("b", str(rank)),
+            " ",
+            one["document"] or "",
+            tag("span", score, _class="soft"),
+            _chip("not judged" if grade is None else f"grade {grade:g}"),
+        ]
+        place = f"run-{run['run']}-{rank}"
+        relevant = " relevant" if grade else ""
+        text = _marked(one["text"] or "", one["evidence"])
+        said = {**one, "query": facts["query"]}
+        cards.append(_card(call, place, head, text, said, grade, relevant))
+    empty = [] if cards else [tag("p", "nothing was retrieved", _class="soft")]
+    listed = tag("ol", *cards, _class="ranking")
+    return tag("div", tag("h3", run["name"]), *empty, listed)
+
+
+def _card(
+    call: Call,
+    place: str,
+    head: Sequence[str],
+    text: Markup,
+    label: Mapping[str, Any],
+    grade: float | None,
+    kind: str = "",
+) -> Markup:
+    """A document with the buttons that label it."""
+    buttons: list[Markup] = []
+    if may(call.caller, "label", call.project):
+        for choice, name in (*((g, str(g)) for g in _GRADES), (UNDECIDED, "?")):
+            pressed = str(choice == grade).lower()
+            said = f"grade {choice}"
+            buttons.append(
+                tag(
+                    *("button", name),
+                    type="button",
+                    _class="grade",
+                    data_grade=str(choice),
+                    aria_pressed=pressed,
+                    aria_label=said,
+                )
+            )
+        why = _field("why", "", said="why", bare=True)
+        buttons = [tag("p", *buttons, why, role="group", aria_label="grade")]
+    by_text = label["document"] is None
+    return tag(
+        "li",
+        tag("p", *head, _class="document-head"),
+        tag("p", text, _class="document-text", dir="auto"),
+        *buttons,
+        id=place,
+        _class=f"document{kind}",
+        tabindex="0",
+        data_query=label["query"],
+        data_document="" if by_text else label["document"],
+        data_text=label["text"] or "" if by_text else "",
+        data_url=_address(call, "labels", api=True),
+    )
+
+
+def queue_page(call: Call) -> Response:
+    """What to label next: blind and shuffled; then what people disagree on."""
+    facts = api.next_facts(call, _QUEUE)
+    waiting = [
+        _card(
+            call, f"next-{n}", [one["question"] or one["query"]], _plain(one), one, None
+        )
+        for n, one in enumerate(facts["next"])
+    ]
+    disputed = [
+        _card(
+            call,
+            f"disputed-{n}",
+            [
+                one["question"] or one["query"],
+                *(
+                    _chip(f"{s['who']} {_grade(s['grade'])} {s['why']}")
+                    for s in one["said"]
+                ),
+            ],
+            _plain(one),
+            one,
+            None,
+        )
+        for n, one in enumerate(facts["disagreements"])
+    ]
+    told = f"{counted(facts['waiting'], 'document')} in the top 10 of the newest run "
+    told += "have no grade. Those at the top count most, and are here in no order."
+    done = tag("p", "Nothing is left to label.")
+    parts = [
+        section(
+            "next", "Label next", tag("p", told), _keys(call), _list(waiting) or done
+        )
+    ]
+    if disputed:
+        heading = f"People disagree on {counted(facts['disputed'], 'document')}"
+        parts.append(section("disputed", heading, _list(disputed)))
+    return _framed(call, f"Label {call.project}", parts)
+
+
+def gold_page(call: Call) -> Response:
+    """Versions of the gold: who said what, and how far people agree."""
+    labels = call.store.labels(call.project)
+    found = agreements(last_words(labels))
+    rows = [
+        [
+            ", ".join(one.people),
+            str(one.documents),
+            *(number(value) for value in (one.equal, one.kappa, one.alpha)),
+        ]
+        for one in found
+    ]
+    columns = ["people", "documents", "equal", "weighted kappa", "alpha"]
+    links = [
+        _link(_address(call, f"gold/latest.{form}", api=True), f"gold.{form}")
+        for form in ("qrels", "jsonl")
+    ]
+    parts = [section("files", "Download", tag("p", links[0], " ", links[1]))]
+    if rows:
+        agreed = grid(Table(columns, rows, texts=(0,)))
+        parts.append(section("agreement", "Agreement", agreed))
+    page = call.whole("page", 1)
+    end = len(labels) - (page - 1) * _SHOWN
+    shown = labels[max(0, end - _SHOWN) : max(0, end)]
+    heading = counted(len(labels), "label")
+    parts.append(section("labels", heading, grid(_label_table(call, shown))))
+    if end > _SHOWN:
+        parts.append(tag("p", _link(f"?page={page + 1}", "Older labels")))
+    return _framed(call, f"Gold of {call.project}", parts)
+
+
+def _label_table(call: Call, labels: Iterable[StoredLabel]) -> Table:
+    rows = []
+    for one in reversed([*labels]):
+        file = _address(call, f"gold/{one.version}.jsonl", api=True)
+        verdict = one.verdict if one.grade is None else _grade(one.grade)
+        item = one.document or (one.text or "")[:80]
+        at = one.at[:16].replace("T", " ")
+        link, query = _link(file, str(one.version)), _query_link(call, one.query)
+        rows.append([link, at, one.who, query, item, verdict, one.why])
+    columns = ["version", "when", "who", "query", "document", "grade", "why"]
+    return Table(columns, rows, texts=(0, 1, 2, 3, 4, 6))
+
+
+def settings_page(call: Call, secret: str = "") -> Response:
+    """Tokens: who may do what."""
+    rows = []
+    for token in call.store.tokens.every():
+        form = tag(
+            "form",
+            _field("remove", token.name, kind="hidden", bare=True),
+            tag("button", "Remove", aria_label=f"remove {token.name}"),
+            method="post",
+        )
+        rows.append([token.name, token.role, token.project or "all", token.at, form])
+    columns = ["name", "role", "project", "since", ""]
+    new = tag(
+        "form",
+        _field("name", ""),
+        _choice("role", [*ROLES], "label"),
+        _choice("project", ["", *call.store.projects()], ""),
+        tag("button", "Make a token"),
+        method="post",
+        _class="tools",
+    )
+    told = tag("p", "Copy it now; it is not shown again: ", tag("code", secret))
+    table = grid(Table(columns, rows, texts=(0, 1, 2, 3, 4)))
+    parts = [told] if secret else []
+    parts.append(section("tokens", "Tokens", table))
+    parts.append(section("new", "A new token", new))
+    return framed("Settings", parts, way=[("/", "projects")])
+
+
+def change_tokens(call: Call) -> Response:
+    """Make or remove a token."""
+    sent = parse_qs(call.body.decode("utf-8", "replace"), max_num_fields=10)
+    said = {name: values[0] for name, values in sent.items()}
+    if "remove" in said:
+        call.store.tokens.remove(said["remove"])
+        return RedirectResponse("/settings", 303)
+    name, role = said.get("name", ""), said.get("role", "")
+    secret = call.store.tokens.add(name, role, said.get("project") or None)
+    return settings_page(call, secret)
+
+
+def _framed(call: Call, title: str, parts: Sequence[str]) -> Response:
+    way = [("/", "projects"), (_address(call, ""), call.project)]
+    if may(call.caller, "label", call.project):
+        way.append((_address(call, "label"), "label"))
+    return framed(title, parts, way=[*way, (_address(call, "gold"), "gold")])
+
+
+def _address(call: Call, rest: str, *, api: bool = False) -> str:
+    return f"{'/api' if api else ''}/p/{segment(call.project)}/{rest}".removesuffix("/")
+
+
+def _query_link(call: Call, query: str, *runs: object) -> Markup:
+    chosen = f"?runs={','.join(map(str, runs))}" if runs else ""
+    return _link(_address(call, f"q/{segment(query)}{chosen}"), query)
+
+
+def _link(address: str, name: str) -> Markup:
+    return tag("a", name, href=address)
+
+
+def _chip(text: str) -> Markup:
+    return tag("span", text, _class="chip")
+
+
+def _list(cards: Sequence[Markup]) -> Markup:
+    return tag("ol", *cards, _class="ranking pool") if cards else Markup("")
+
+
+def _plain(one: Mapping[str, Any]) -> Markup:
+    return _marked(one["text"] or one["document"] or "", ())
+
+
+def _grade(grade: float | None) -> str:
+    return UNDECIDED if grade is None else f"{grade:g}"
+
+
+def _keys(call: Call) -> Markup:
+    keys = (
+        "Keys 0 to 3 grade the document in focus and go on, ? says you can't tell; up "
+        "and down move, u takes the last label back."
+    )
+    able = may(call.caller, "label", call.project)
+    return tag("p", keys, _class="note") if able else Markup("")
+
+
+def _field(
+    name: str, value: str, *, kind: str = "text", said: str = "", bare: bool = False
+) -> Markup:
+    label = {"aria_label": said, "placeholder": said} if said else {}
+    shown = tag("input", type=kind, _name=name, value=value, **label)
+    field = Markup(shown.removesuffix("</input>"))
+    return field if bare or said else tag("label", f"{name} ", field)
+
+
+def _choice(name: str, values: Sequence[str], chosen: str) -> Markup:
+    options = [
+        tag("option", value or "all", value=value, selected=value == chosen)
+        for value in values
+    ]
+    return tag("label", f"{name} ", tag("select", *options, _name=name))
+
+
+def _marked(text: str, spans: Iterable[Sequence[int]]) -> Markup:
+    """A text with the characters of evidence marked."""
+    parts, at = [], 0
+    for start, end in spans:
+        low = max(start, at)
+        if end > low:
+            parts += [_text(text[at:low]), tag("mark", text[low:end])]
+            at = end
+    return Markup("".join([*parts, _text(text[at:])]))
+
+
+def _text(text: str) -> Markup:
+    """A text that keeps its lines."""
+    return Markup("\n".join(tag("i", line)[3:-4] for line in text.split("\n")))
