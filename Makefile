@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 UV := $(shell command -v uv 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick check format lint types docs wheel bench bench-matching bench-statistics bench-scale walk model soak fuzz frameworks clean
+.PHONY: help demo test quick check format lint types docs wheel bench bench-matching bench-statistics bench-scale walk model soak fuzz mutants frameworks clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -59,6 +59,9 @@ types: $(VENV)/dev ## type-check sources and tests
 
 docs: $(VENV)/dev ## write the generated reference pages anew
 	$(BIN)/python -m tests.docs.reference
+
+mutants: $(VENV)/dev ## change sources one thing at a time, and see which changes tests miss
+	$(BIN)/python -m tests.mutants
 
 walk: $(VENV)/dev ## the way of ordinary calls through the rooms
 	$(BIN)/python -m tests.architecture.walk
