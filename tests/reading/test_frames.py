@@ -12,7 +12,7 @@ import pytest
 
 from karat import Dataset
 from karat.extend import FormatError, MissingExtraError, Policies, UnknownNameError
-from karat.reading.meaning.shapes import is_frame
+from karat.reading.meaning.answers import is_frame
 from karat.reading.tables import load_frame
 
 COLUMNS: dict[str, list[Any]] = {
@@ -191,7 +191,7 @@ def test_what_is_no_frame_is_not_taken_for_one(thing: Any) -> None:
 
 def test_asking_what_is_a_frame_imports_no_library() -> None:
     code = (
-        "import sys; from karat.reading.meaning.shapes import is_frame; is_frame({});"
+        "import sys; from karat.reading.meaning.answers import is_frame; is_frame({});"
         "print({'pandas', 'polars', 'pyarrow'} & {*sys.modules})"
     )
     done = subprocess.run(

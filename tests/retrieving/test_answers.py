@@ -121,9 +121,10 @@ def test_a_mapping_reaches_into_objects_and_mappings() -> None:
 @pytest.mark.parametrize(
     ("answer", "sentence"),
     [
-        ((np.zeros((2, 3)), np.zeros((2, 3), int)), "for one query; it returned 2"),
-        ({"ids": [["a"], ["b"]]}, "for one query; it returned 2"),
-        ([["a", "b"], ["c"]], "in the list stands another"),
+        ((np.zeros((2, 3)), np.zeros((2, 3), int)), "for one query; got 2"),
+        ({"ids": [["a"], ["b"]]}, "for one query; got 2"),
+        ([["a", "b"], ["c"]], "ids= needs places in the index, got list"),
+        ([("d1", "t", 0.1)], "ids= needs places in the index"),
         ([9], "the index has place 9, and ids= has 3 ids"),
         (["d1"], "ids= needs places in the index"),
     ],

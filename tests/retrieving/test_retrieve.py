@@ -279,10 +279,10 @@ def test_distances_keep_the_order_given() -> None:
 @pytest.mark.parametrize(
     ("answer", "sentence"),
     [
-        (None, r"returned None.*return \[\]"),
-        ("d1, d2", "returned str 'd1, d2'"),
-        (7, "returned int 7"),
-        ([["d1", "d2"], ["d3"]], "in the list stands another"),
+        (None, r"got None.*use \[\]"),
+        ("d1, d2", "got str 'd1, d2'"),
+        (7, "got int 7"),
+        ([["d1", "d2"], ["d3"]], "a document cannot be a list"),
         ([{"colour": "red"}], "needs an id or a text"),
         ([None], "document id"),
         ({"took": 3, "found": []}, "it holds took, found"),

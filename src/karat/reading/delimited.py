@@ -214,6 +214,11 @@ def _counted(rows: Batches, width: int, source: Source) -> Batches:
             if len(row) == width:
                 yield [line], [row]
                 continue
+            if source.role == "gold" and len(row) == 1:
+                # Quepid lists queries that nobody has rated.
+                what = "{query is|queries are} listed without a document"
+                source.notes.notice("unrated", f"{what} and left out", row[0])
+                continue
             problem = f"has {counted(len(row), 'cell')}, but there are {width} columns"
             source.notes.problem(source.error(problem, line=line))
 

@@ -14,18 +14,18 @@ from karat.data.runs import Document, Run
 from karat.errors import DataError, FormatError
 from karat.reading.files import gc_paused
 from karat.reading.format import open_source
+from karat.reading.meaning.answers import FRAMES, body_of, is_frame
 from karat.reading.meaning.corpus import bare_id, gather_texts
 from karat.reading.meaning.mapping import mapping_of, shared_names
 from karat.reading.meaning.shapes import (
-    FRAMES,
     interpret,
     interpret_by,
-    is_frame,
+    one_part,
     plain_gold,
     plain_run,
     with_lists,
 )
-from karat.reading.meaning.values import as_records, looks_like_text
+from karat.reading.meaning.values import as_record, as_records, looks_like_text
 from karat.reading.source import Notes, Role, Source, placed
 
 
@@ -167,11 +167,15 @@ def read_corpus(
         where = replace(where, ids=ids)
         with _reading(where):
             return gather_texts(chosen.records(where), where, ids)
-    return gather_texts(_listed(source), Source("corpus", "corpus", told), ids)
+    where = Source("corpus", "corpus", told)
+    return gather_texts(_listed(source, where), where, ids)
 
 
 def read_queries(source: Any) -> Mapping[str, Query]:
     """What is known of queries: texts by id or in a list, records, or a file."""
+    where = Source("queries", "queries")
+    if not isinstance(source, str | os.PathLike):
+        source = _table(source, where)
     if isinstance(source, Mapping):
         return {
             str(name): fact
@@ -184,6 +188,8 @@ def read_queries(source: Any) -> Mapping[str, Query]:
         if not queries:
             raise FormatError("holds no texts or tags of queries", path=source)
         return queries
+    if is_frame(source):
+        return interpret(_listed(source, where), where, "objects").queries
     listed = as_records(with_lists(source))
     if isinstance(listed, list | tuple) and all(isinstance(q, str) for q in listed):
         return {str(n): Query(str(n), text) for n, text in enumerate(listed)}
@@ -192,12 +198,12 @@ def read_queries(source: Any) -> Mapping[str, Query]:
             f"cannot read queries from {type(source).__name__}",
             hint="pass texts by id, a list of texts or records, or a path",
         )
-    return interpret(listed, Source("queries", "queries"), "objects").queries
+    return interpret(listed, where, "objects").queries
 
 
 def texts_for(run: Run, gold: Gold, corpus: Any) -> Mapping[str, str]:
     """The texts of a corpus that a run and its gold need, read once."""
-    if isinstance(corpus, Mapping):
+    if isinstance(corpus, Mapping) and isinstance(next(iter(corpus.values()), ""), str):
         return corpus
     retrieved = (d for _, ranking in run.rankings(Policies()) for d in ranking)
     names = {*map(bare_id, retrieved)} - {None}
@@ -280,16 +286,32 @@ def read_by(
         split: dict[str, Dataset] = FRAMES["split"](source, column, role, told)
         return split
     where = Source(role or "", role, told)
-    return interpret_by(_listed(source), column, where, "objects")
+    return interpret_by(_listed(source, where), column, where, "objects")
 
 
-def _listed(source: Any) -> Any:
+def _listed(source: Any, where: Source) -> Any:
     """Python objects as lists, mappings or records of a frame."""
+    source = _table(source, where)
     return FRAMES["records"](source) if is_frame(source) else with_lists(source)
+
+
+def _table(source: Any, where: Source) -> Any:
+    """The table of a data set of Hugging Face, one split of it; or what it is."""
+    if isinstance(source, Mapping) and source and all(map(_is_hub, source.values())):
+        source = one_part(source, where)
+    if not _is_hub(source):
+        return source
+    streamed = not hasattr(source, "__len__")
+    return [*source] if streamed else source.with_format("arrow")[:]
+
+
+def _is_hub(source: object) -> bool:
+    return hasattr(source, "column_names") and hasattr(source, "with_format")
 
 
 def _read_object(source: Any, where: Source) -> Dataset:
     role, loaded = where.role, None
+    source = _table(source, where)
     if isinstance(source, dict | list | tuple):
         plain = {"run": plain_run, "gold": plain_gold}.get(role or "")
         loaded = plain and plain(source)
@@ -307,7 +329,7 @@ def _read_object(source: Any, where: Source) -> Dataset:
         )
         return frame
     if loaded is None:
-        listed = with_lists(source)
+        listed = as_record(with_lists(body_of(source)))
         if not isinstance(listed, Mapping | Sequence) or isinstance(listed, bytes):
             asks = "; ask a retriever with evaluate(retriever=..., queries=...)"
             raise DataError(

@@ -42,9 +42,10 @@ from karat.reading.columns.run import (
 )
 from karat.reading.format import SHIPPED, Format, starts_like
 from karat.reading.meaning.aliases import infer, is_row
+from karat.reading.meaning.answers import is_of
 from karat.reading.meaning.records import Samples
 from karat.reading.meaning.rows import RowColumns
-from karat.reading.meaning.shapes import interpret, is_of
+from karat.reading.meaning.shapes import interpret
 from karat.reading.meaning.values import COERCED, COERCED_ONE
 from karat.reading.source import Records, Role, Source
 
@@ -301,7 +302,7 @@ def load_frame(
     fields = _fields(names, source)
     if not is_row(fields) or fields["document"] not in names:
         # Arrow would make one struct of all mappings in a column; records keep them.
-        return _load_samples(_records(frame), source, _FRAME)
+        return interpret(table_records(frame), source, _FRAME)
     try:
         table = table_of(frame)
     except (FormatError, MissingExtraError):

@@ -55,7 +55,16 @@ GOLD: Final = frozenset(
 )
 
 WRAPPERS: Final = (
-    *("samples", "data", "records", "rows", "examples", "results", "items"),
+    *(
+        "samples",
+        "judgmentRatings",
+        "data",
+        "records",
+        "rows",
+        "examples",
+        "results",
+        "items",
+    ),
     *(
         "queries",
         "questions",
@@ -72,7 +81,7 @@ WRAPPERS: Final = (
 
 ALIASES: Final[Mapping[str, str]] = {
     "id": "query_id qid question_id sample_id example_id topic_id topic id",
-    "query": "query question user_input query_text input prompt search_query",
+    "query": "query question user_input query_text input inputs prompt search_query",
     "retrieved": "retrieved retrieved_docs retrieved_documents retrieved_results "
     "retrieved_nodes ranking ranked results search_results hits documents docs "
     "source_documents source_nodes nodes candidates predictions",
@@ -92,7 +101,7 @@ ALIASES: Final[Mapping[str, str]] = {
     "passages": "passages reference_contexts reference_texts gold_passages "
     "gold_contexts gold_texts gold_chunks relevant_passages relevant_contexts "
     "relevant_texts relevant_chunks positive_passages expected_contexts "
-    "ground_truth_contexts evidence retrieval_gt_contents",
+    "ground_truth_contexts expected_texts evidence retrieval_gt_contents",
     "spans": "spans gold_spans relevant_spans evidence_spans",
     "relevant_grades": "relevant_grades relevance_scores relevance_grades "
     "relevance_labels relevances relevant_scores gold_grades gold_scores",
@@ -102,7 +111,7 @@ ALIASES: Final[Mapping[str, str]] = {
     "claims": "claims reference_claims gold_claims",
     "reference": "reference references reference_answer ideal_answer gt_answer "
     "generation_gt",
-    "expected": "expected_output expected",
+    "expected": "expected_output expected reference_outputs",
     "gold": "gold_docs gold_documents gold relevant_docs relevant_documents "
     "expected_docs expected_documents ground_truth_docs",
     "ground_truth": "ground_truth ground_truths",
@@ -114,7 +123,7 @@ ALIASES: Final[Mapping[str, str]] = {
     "tags": "tags tag slices slice",
     "metadata": "metadata meta",
     "document": "docno doc_id document_id corpus_id passage_id pid chunk_id node_id "
-    "uid doc document",
+    "uid uuid doc document",
     "score": "score similarity relevance_score",
     "distance": "distance dist vector_distance cosine_distance l2_distance",
     "rank": "rank position",
@@ -128,14 +137,17 @@ are kept as metadata. Case, `-`, `_` and spaces do not matter."""
 # Within one document or gold item, `id` is its own, and some names mean its source.
 _OF_SOURCES: Final = frozenset({"doc", "document", "corpus_id"})
 _OWN_IDS: Final = (a for a in ALIASES["document"].split() if a not in _OF_SOURCES)
-IDS: Final = ("id", "_id", *_OWN_IDS, "id_")
+IDS: Final = ("id", "_id", *_OWN_IDS, "id_", "docid")
 TEXTS: Final = tuple(ALIASES["text"].split())
 SCORES: Final = ("score", "_score", *ALIASES["score"].split()[1:])
 RANKS: Final = tuple(ALIASES["rank"].split())
 DISTANCES: Final = ("_distance", *ALIASES["distance"].split())
 GRADES: Final = (*ALIASES["grade"].split(), "score")
+QUERY_IDS: Final = tuple(ALIASES["id"].split())
 QUESTIONS: Final = (*ALIASES["query"].split(), "text", "content")
-METADATA: Final = ("metadata", "meta", "payload")
+METADATA: Final = ("metadata", "meta", "payload", "properties", "entity", "_additional")
+NAMED: Final = ("doc", "document", "corpus_id")
+"""What may name a document that has no id of its own."""
 WRAPPED: Final = ("node", "document", "doc", "_source")
 SOURCES: Final = ("source", "doc", "document", "file", "path", "url")
 SPAN_SOURCES: Final = ("doc", "document", "doc_id", "source", "corpus_id", "file")
@@ -153,13 +165,18 @@ _UNLESS: Final = {
     "context": ("retrieved_texts", RETRIEVED, "passages"),
     "actualoutput": ("output", RETRIEVED, "response"),
     "output": ("output", RETRIEVED, "response"),
+    "outputs": ("output", RETRIEVED, "response"),
 }
+
+# Columns of an exported experiment, `outputs.documents`: what is read from them.
+_EXPORTED: Final = {"inputs": {"query"}, "outputs": RETRIEVED, "reference": GOLD}
 
 # Names that say nothing of retrieved or gold: the role of the file decides.
 _NEUTRAL: Final = {
     ("gold", "retrieved"): ("gold", {"documents", "docs", "results"}),
     ("gold", "retrieved_ids"): ("relevant", {"documentids", "docids", "chunkids"}),
     ("gold", "retrieved_texts"): ("passages", {"contexts", "chunks"}),
+    ("gold", "output"): ("expected", {"outputs"}),
     ("run", "passages"): ("retrieved_texts", {"passages"}),
     ("queries", "text"): ("query", {"text"}),
 }
@@ -192,6 +209,12 @@ def ask(value: object, names: Iterable[str]) -> Any:
         if found is not None and not callable(found):
             return found
     return None
+
+
+def attributes(thing: object) -> dict[str, Any]:
+    """What an object says of itself under the names that `ask` asks for."""
+    found = {name: ask(thing, (name,)) for name in _EXACT}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def respell(value: Any) -> Any:
@@ -229,7 +252,7 @@ def infer(
 @lru_cache(maxsize=4096)
 def may_be_field(name: str) -> bool:
     """Whether any field has this name."""
-    return _plain(name) in _FIELDS
+    return _plain(name) in _FIELDS or name.partition(".")[0] in _EXPORTED
 
 
 @lru_cache(maxsize=256)
@@ -251,6 +274,12 @@ def _infer(
         if group & told:
             for ours in group & fields.keys() - told:
                 del fields[ours]
+    for name in free:
+        before, _, rest = name.partition(".")
+        role_of = "gold" if before == "reference" else None
+        for ours in infer([rest], role_of) if rest and before in _EXPORTED else ():
+            if ours in _EXPORTED[before]:
+                fields.setdefault(ours, name)
     _settle_by_company(fields, free)
     _settle_by_role(fields, role, told)
     _settle_row(fields, free)

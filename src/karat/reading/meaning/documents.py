@@ -12,6 +12,7 @@ from functools import lru_cache
 from numbers import Integral
 from operator import itemgetter
 from typing import Any, Final, TypeGuard
+from uuid import UUID
 
 from karat.data.runs import Document
 from karat.errors import FormatError
@@ -20,6 +21,7 @@ from karat.reading.meaning.aliases import (
     ENDS,
     IDS,
     METADATA,
+    NAMED,
     QUESTIONS,
     SCORES,
     SOURCES,
@@ -60,13 +62,9 @@ def read_document(value: object, notes: Notes) -> Document:
     if is_pair(value):
         document = read_document(value[0], notes)
         return replace(document, score=read_number(value[1], "score"))
-    if isinstance(value, str) or hasattr(value, "__index__") or value is None:
+    if value is None or isinstance(value, str | UUID) or hasattr(value, "__index__"):
         return Document(id=read_id(value, "document id", notes))
-    if hasattr(value, "_asdict"):
-        value = value._asdict()
-    if is_list(value):
-        raise FormatError(f"a document cannot be a list, got {show(value)}")
-    value = respell(value)
+    value = _with_fields(value)
     inner = _inner(value)
     if inner is not None and not isinstance(inner, _PLAIN):
         own = _identity(value, notes)
@@ -75,6 +73,39 @@ def read_document(value: object, notes: Notes) -> Document:
             document = _read_fields(respell(inner), notes, value, own)
             return replace(document, score=_score(value))
     return _read_fields(value, notes, value)
+
+
+def _with_fields(value: Any) -> Any:
+    """What is said of a document, under the names that are asked for."""
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
+    elif isinstance(value, tuple):
+        value = table_row(value)
+    if is_list(value):
+        raise FormatError(f"a document cannot be a list, got {show(value)}")
+    value = respell(value)
+    if isinstance(value, Mapping) and isinstance(value.get("fields"), Mapping):
+        return {**value, **_vespa_fields(value, value["fields"])}
+    return value
+
+
+def table_row(row: tuple[Any, ...]) -> Any:
+    """A row of a table: the id comes first, and a text may follow."""
+    if not row or not all(v is None or isinstance(v, _PLAIN) for v in row):
+        return row
+    text = next((value for value in row[1:] if isinstance(value, str)), None)
+    return {"id": row[0]} | ({} if text is None else {"text": text})
+
+
+def _vespa_fields(hit: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
+    """What a hit of Vespa says, whose ids look like `id:namespace:type::name`."""
+    name = str(fields.get("documentid") or hit.get("id") or "").rpartition("::")[2]
+    values = {
+        "id": name or None,
+        "text": ask(fields, TEXTS),
+        "score": hit.get("relevance"),
+    }
+    return {key: value for key, value in values.items() if value is not None}
 
 
 def _inner(value: object) -> object:
@@ -98,28 +129,30 @@ def is_pair(value: object) -> TypeGuard[Sequence[Any]]:
     return (
         isinstance(value, list | tuple)
         and len(value) == _PAIR
-        and isinstance(value[1], int | float)
+        and (isinstance(value[1], int | float) or _is_number(value[1]))
         and not isinstance(value[1], bool)
         and not isinstance(value[0], list | tuple | None)
+        and not getattr(value[0], "shape", ())
     )
+
+
+def _is_number(value: object) -> bool:
+    """Whether it is a number of a library, such as NumPy's; arrays are not."""
+    return hasattr(value, "__float__") and not getattr(value, "shape", ())
 
 
 def _read_fields(
     value: object, notes: Notes, whole: object, own: str | None = None
 ) -> Document:
-    metadata = ask(value, METADATA)
-    metadata = metadata if isinstance(metadata, Mapping) else {}
+    others = (ask(value, (name,)) for name in METADATA)
+    metadata = next((other for other in others if isinstance(other, Mapping)), {})
     identity = _identity(value, notes) or _identity(metadata, notes) or own
     text = ask(value, TEXTS)
     if text is None or isinstance(text, Mapping):
         text = ask(metadata, TEXTS)
     source = ask(value, SOURCES)
     start, end = read_offsets(value)
-    if (
-        identity is None
-        and start is None
-        and (plain := ask(value, ("doc", "document")))
-    ):
+    if identity is None and start is None and (plain := ask(value, NAMED)) is not None:
         # {"doc": "d1"} names the document; {"document": "The sky ..."} is its text.
         if text is None and isinstance(plain, str) and looks_like_text([plain]):
             text = plain

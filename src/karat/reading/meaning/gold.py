@@ -5,20 +5,30 @@ from collections.abc import Mapping, Sequence, Set as AbstractSet
 from contextlib import suppress
 from numbers import Real
 from typing import Any
+from uuid import UUID
 
 from karat.data.gold import IMPORTANCE, Item, Span
 from karat.errors import FormatError
 from karat.reading.meaning.aliases import (
     ENDS,
+    GOLD,
     GRADES,
     IDS,
     SPAN_SOURCES,
     STARTS,
     TEXTS,
+    WRAPPED,
     ask,
+    infer,
     respell,
 )
-from karat.reading.meaning.documents import is_pair, read_offsets, read_scored
+from karat.reading.meaning.answers import hits_of, hits_path
+from karat.reading.meaning.documents import (
+    is_pair,
+    read_document,
+    read_offsets,
+    read_scored,
+)
 from karat.reading.meaning.values import (
     is_list,
     looks_like_text,
@@ -33,6 +43,7 @@ from karat.reading.meaning.values import (
 )
 from karat.reading.source import Notes
 
+_PLAIN = (str, bytes, int, float, UUID, type(None))
 # One word with a digit, as most ids are.
 _NUMBERED = re.compile(r"\S*\d\S*")
 # What a gold item says of itself in numbers that are no grades.
@@ -49,6 +60,10 @@ def read_gold_field(ours: str, value: Any, notes: Notes) -> dict[str, Any]:
     input is known.
     """
     value = value if isinstance(value, AbstractSet) else unpack(value)
+    if isinstance(value, Mapping) and any(map(is_list, value.values())):
+        inner = infer(map(str, value), "gold").items()
+        for name, theirs in (field for field in inner if field[0] in GOLD):
+            return read_gold_field(name, value[theirs], notes)
     text = isinstance(value, str)
     if ours == "spans":
         spans = _read_spans(value, notes)
@@ -65,9 +80,11 @@ def _read_relevant(value: Any, notes: Notes, *, bare: bool) -> dict[str, Any]:
     if isinstance(value, AbstractSet):
         value = sorted(value, key=str)
     if isinstance(value, Mapping):
-        if not isinstance(ask(value, IDS), str):
+        if not isinstance(ask(value, IDS), str) and hits_path(value) is None:
             return {"documents": read_scored(value, "grade", notes)}
-        value = [value]
+        value = hits_of(value)
+    elif not is_list(value) and not isinstance(value, _PLAIN):
+        value = hits_of(value)
     if not is_list(value):
         note_joined(value, "relevant document", notes)
         value = [value]
@@ -139,12 +156,14 @@ def note_numbers(value: Any, others: Mapping[str, Any], notes: Notes) -> None:
 def _read_objects(values: Sequence[Any], notes: Notes) -> dict[str, Any]:
     labels: dict[str, dict[str, Any]] = {kind: {} for kind in _OF_DOCUMENTS}
     texts, spans = [], []
-    for value in values:
-        if not isinstance(value, Mapping):
-            identity, grade = value if is_pair(value) else (value, None)
-            _label(labels, identity, grade, notes)
+    for entry in values:
+        value, grade = entry if is_pair(entry) else (entry, None)
+        if isinstance(value, _PLAIN) or is_list(value) or hasattr(value, "tolist"):
+            _label(labels, value, grade, notes)
             continue
-        value = respell(value)  # noqa: PLW2901
+        value = _with_fields(value, notes)
+        if grade is not None:
+            value = {**value, "grade": grade}
         identity, text = ask(value, IDS), ask(value, TEXTS)
         located = (
             read_offsets(value)[0] is not None and ask(value, SPAN_SOURCES) is not None
@@ -160,6 +179,19 @@ def _read_objects(values: Sequence[Any], notes: Notes) -> dict[str, Any]:
     passages = _read_items(texts, "passages", notes)
     found = {"spans": _read_spans(spans, notes), "passages": passages, **labels}
     return {kind: part for kind, part in found.items() if part} or {"documents": {}}
+
+
+def _with_fields(document: Any, notes: Notes) -> Mapping[Any, Any]:
+    """A gold document as a mapping, whatever object it is or is wrapped in."""
+    wraps = ask(document, WRAPPED)
+    if isinstance(document, Mapping) and (wraps is None or isinstance(wraps, _PLAIN)):
+        fields: Mapping[Any, Any] = respell(document)
+        return fields
+    # What a retriever scored it is no grade.
+    grade = ask(document, [name for name in GRADES if name != "score"])
+    found = read_document(document, notes)
+    said = {"id": found.id, "text": found.text, "grade": grade}
+    return {name: value for name, value in said.items() if value is not None}
 
 
 def _read_labelled(

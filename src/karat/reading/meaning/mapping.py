@@ -9,7 +9,14 @@ from collections.abc import Iterable, Iterator, Mapping, Set as AbstractSet
 from typing import Any, Final
 
 from karat.data.queries import Dataset
-from karat.reading.meaning.aliases import GOLD, RETRIEVED, known_as
+from karat.reading.meaning.aliases import (
+    GOLD,
+    RETRIEVED,
+    WRAPPED,
+    ask,
+    attributes,
+    known_as,
+)
 from karat.reading.meaning.documents import is_pair
 from karat.reading.meaning.values import is_list, unpack
 
@@ -103,17 +110,30 @@ def rename_inside(
         return value, {}
     result, found = [], dict[str, str]()
     for entry in documents:
+        if isinstance(entry, list) and not is_pair(entry):
+            inner, more = rename_inside(entry, names)
+            result.append(inner)
+            found |= more
+            continue
         document = entry[0] if is_pair(entry) else entry
         given = {ours: value_at(document, theirs) for ours, theirs in names.items()}
         given = {ours: there for ours, there in given.items() if there is not None}
         found |= {ours: names[ours] for ours in given}
-        own = {INSIDE[ours]: there for ours, there in given.items()}
-        if own and isinstance(document, Mapping):
-            document = {**document, **own}
-        elif own:
-            document = _Renamed(document, own)
+        document = renamed(document, given) if given else document
         result.append((document, entry[1]) if is_pair(entry) else document)
     return result, found
+
+
+def renamed(document: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+    """A document with what the user named under our names, whatever wraps it."""
+    own = {INSIDE[ours]: value for ours, value in given.items()}
+    fields = {**document} if isinstance(document, Mapping) else attributes(document)
+    inner = ask(fields, WRAPPED)
+    if inner is not None and not isinstance(inner, _PLAIN):
+        fields = {n: value for n, value in fields.items() if n not in WRAPPED}
+        inside = inner if isinstance(inner, Mapping) else attributes(inner)
+        fields = {**inside, **fields}
+    return {**fields, **own}
 
 
 def names_inside(value: Any) -> Iterable[str]:
@@ -123,14 +143,3 @@ def names_inside(value: Any) -> Iterable[str]:
     first = first[0] if is_pair(first) else first
     names = first if isinstance(first, Mapping) else getattr(first, "__dict__", ())
     return [str(name) for name in names]
-
-
-class _Renamed:
-    """An object with some of its attributes under our names."""
-
-    def __init__(self, document: object, own: Mapping[str, Any]) -> None:
-        self._document = document
-        self.__dict__.update(own)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._document, name)

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence, Set as AbstractSet
 from dataclasses import replace
 from functools import lru_cache
 from math import isfinite
+from numbers import Real
 from typing import Any, Final, NamedTuple
 
 from karat.data.gold import Gold
@@ -17,6 +18,7 @@ from karat.reading.meaning.aliases import (
     GOLD,
     IDS,
     LABELLED,
+    QUERY_IDS,
     RANKS,
     RETRIEVED,
     TEXTS,
@@ -34,6 +36,14 @@ from karat.reading.meaning.ambiguity import (
     are_prose,
     note_ascending,
     settle,
+)
+from karat.reading.meaning.answers import (
+    PARTIAL,
+    answer_field,
+    hits_of,
+    hits_path,
+    is_answer,
+    is_partial,
 )
 from karat.reading.meaning.documents import (
     read_document,
@@ -115,23 +125,20 @@ def read_ranking(query: str, columns: Mapping[str, Any], notes: Notes) -> QueryR
     value = unpack(value)
     if isinstance(value, Mapping):
         scored = is_scores(value)
-        inner = None if scored else _ranked_field(tuple(value))
+        inner = None if scored or is_answer(value) else _ranked_field(tuple(value))
         if inner is not None:
             return read_ranking(query, {inner[0]: value[inner[1]]}, notes)
-        if scored or ask(value, (*IDS, *TEXTS)) is None:
+        flat = all(v is None or isinstance(v, str | Real) for v in value.values())
+        if scored or (flat and ask(value, (*IDS, *TEXTS)) is None):
             return QueryRanking(read_scored(value, "score", notes))
-        value = [value]
-    if not is_list(value):
-        if ours == "output" or not isinstance(value, str):
-            raise FormatError(
-                "the ranking must be a list, or an object with a list 'retrieved', "
-                f"got {show(value)}"
-            )
+    if isinstance(value, str) and ours != "output":
         if ours == "retrieved_texts":
             notes.notice("one text", _ALONE, query)
         else:
             note_joined(value, "ranking", notes)
         value = [value]
+    if not is_list(value) or len(value) == 1:
+        value = hits_of(value)
     return _read_list(query, ours, value, notes)
 
 
@@ -289,6 +296,8 @@ def _plan_of(
         if ours in _SAMPLE and (theirs in names or theirs.partition(".")[0] in names)
     }
     if holder is not None and not RETRIEVED & fields.keys():
+        if fields.get("response") == holder:
+            del fields["response"]
         fields["retrieved"] = holder
     used = {t.partition(".")[0] for t in fields.values()} | {*fields.values()}
     rest = [name for name in names if name not in used]
@@ -304,6 +313,14 @@ def _plan_of(
     for place in (*places, *filter(_SETTINGS.__contains__, names)):
         plan.facts.extend((f, f"{place}.{f}") for f in _NESTED)
     return plan
+
+
+def _nested_id(record: Mapping[Any, Any], plan: _Plan) -> str | None:
+    """Where the id of the query is if it stands inside the query, as in TREC RAG."""
+    theirs = dict(plan.facts).get("query", "")
+    names = (n for n in QUERY_IDS if ask(record.get(theirs), (n,)) is not None)
+    name = next(names, None)
+    return None if name is None else f"{theirs}.{name}"
 
 
 class Samples:
@@ -341,6 +358,8 @@ class Samples:
         try:
             if not isinstance(record, Mapping):
                 raise FormatError(f"must be an object with fields, got {show(record)}")
+            if is_partial(record):
+                raise FormatError(PARTIAL)
             plan = self._plan(record)
             query = self._name(record, plan, line)
             self._read(query, record, plan)
@@ -357,8 +376,7 @@ class Samples:
             value = self._our_names_inside(value) if self._inside else value
             value = value if isinstance(value, AbstractSet) else unpack(value)
             single = isinstance(value, str) and not gold
-            listed = is_list(value) or isinstance(value, str | Mapping | AbstractSet)
-            if single or not listed:
+            if single or value is None or isinstance(value, bytes | Real):
                 hint = "one query? write [['a', 'b']]; one document? write it in a list"
                 raise FormatError(
                     "must have a list of documents, or an object of document and "
@@ -498,8 +516,12 @@ class Samples:
             names, source = tuple(map(str, keys)), self._source
             path = self._inside.get("document")
             holder = None if path is None else list_with(record, path)
+            if holder is None and source.role in {None, "run", "samples"}:
+                holder = answer_field(record)
             told = source.mapping and source.mapping_for(names)
             plan = _plan_of(names, source.role, tuple(told.items()), holder)
+            if plan.identity is None:
+                plan = plan._replace(identity=_nested_id(record, plan))
             self._plans[keys] = plan
         return plan
 
@@ -561,6 +583,10 @@ class Samples:
 
     def _our_names_inside(self, value: Any) -> Any:
         """A ranking or gold, with fields of its documents under our names."""
+        value = unpack(value)
+        listed = isinstance(value, str | AbstractSet) or is_list(value)
+        if not listed and (not isinstance(value, Mapping) or hits_path(value)):
+            value = hits_of(value)
         self._inner_names.update(dict.fromkeys(names_inside(value)))
         value, found = rename_inside(value, self._inside)
         self._met |= {*found.values()}

@@ -10,8 +10,7 @@ is not this plain is read by `interpret`, which understands
 """
 
 import struct
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain, islice, repeat
 from numbers import Integral, Real
@@ -20,16 +19,16 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from karat.catalogue import Catalogue
 from karat.data.gold import Gold
 from karat.data.memory_runs import RankedRun, ScoredRun
 from karat.data.queries import Dataset
 from karat.data.runs import Run
-from karat.errors import WITHOUT_LABELS, FormatError
+from karat.errors import WITHOUT_LABELS
 from karat.reading.meaning.aliases import (
     GOLD,
     RETRIEVED,
     WRAPPERS,
+    ask,
     infer,
     is_record,
     is_row,
@@ -41,10 +40,13 @@ from karat.reading.meaning.ambiguity import (
     are_prose,
     note_ascending,
 )
+from karat.reading.meaning.answers import CHROMA, chroma_rankings, hits_of, is_answer
 from karat.reading.meaning.gold import note_strings
 from karat.reading.meaning.records import Samples
 from karat.reading.meaning.rows import load_rows
 from karat.reading.meaning.values import (
+    as_record,
+    as_records,
     holds_rows,
     is_list,
     is_scores,
@@ -54,30 +56,13 @@ from karat.reading.meaning.values import (
 )
 from karat.reading.source import Batched, Notes, Records, Source, in_batches
 
-# Most callers have no frames, and what reads them takes long to load.
-FRAMES: Catalogue[Callable[..., Any]] = Catalogue(
-    "frame reader",
-    {
-        "load": "karat.reading.tables:load_frame",
-        "split": "karat.reading.tables:split_distributed",
-        "records": "karat.reading.tables:table_records",
-    },
-)
-
-CHROMA = {
-    "ids": "id",
-    "documents": "text",
-    "distances": "distance",
-    "metadatas": "metadata",
-    **dict.fromkeys(("embeddings", "uris", "data", "included"), ""),
-}
-"""What an answer of Chroma holds -> our name of it, where it is read."""
-_TABULAR = ("__arrow_c_stream__", "__arrow_c_array__", "mapInArrow")
 _FORMAT = "plain"
 _SCALARS = {str, int, float, bool, type(None)}
 _MANY = 4096
 _FEW = 40
 _SAMPLE = 256
+_MTEB = "mteb_model_meta"
+_POSITION = "document_position"
 
 
 def plain_run(source: Any) -> Dataset | None:
@@ -144,9 +129,10 @@ def _by_query(source: Any, notes: Notes) -> tuple[dict[Any, Any] | None, bool]:
         return None, False
     kinds = {*map(type, source.values())}
     if kinds == {dict}:
-        # The first value must be a number; whoever uses the others checks them.
+        # The first values must be numbers; whoever uses the others checks them.
         values = chain.from_iterable(map(dict.values, source.values()))
-        numbers = isinstance(next(values, 0.0), (float, int, Real))
+        some = {*map(type, islice(values, _FEW))}
+        numbers = all(issubclass(kind, Real) for kind in some)
         return (source if numbers else None), True
     return (source if kinds and kinds <= {list, tuple} else None), False
 
@@ -174,22 +160,6 @@ def _some_ids(rankings: dict[Any, Any]) -> Iterator[Any]:
     return chain(firsts, map(next, map(reversed, some), repeat("")))
 
 
-def chroma_rankings(answer: Mapping[Any, Any]) -> list[list[dict[str, Any]]] | None:
-    """The documents of each query from columns of lists, as Chroma answers."""
-    ids = answer.get("ids")
-    if not isinstance(ids, list) or not all(isinstance(row, list) for row in ids):
-        return None
-    names = {CHROMA[n]: n for n in CHROMA if CHROMA[n] and answer.get(n) is not None}
-    try:
-        return [
-            [dict(zip(names, row, strict=True)) for row in zip(*rows, strict=True)]
-            for rows in zip(*map(answer.get, names.values()), strict=True)
-        ]
-    except ValueError:
-        problem = f"{', '.join(names.values())} must be lists of the same length"
-        raise FormatError(problem) from None
-
-
 def with_lists(value: Any, levels: int = 2) -> Any:
     """The same with generators and arrays as lists, on the first levels."""
     if _is_unlisted(type(value)) and not hasattr(value, "read"):
@@ -210,27 +180,13 @@ def _is_unlisted(kind: type) -> bool:
     return issubclass(kind, Iterator) or hasattr(kind, "tolist")
 
 
-def is_frame(thing: object) -> bool:
-    """Whether something is a table of a DataFrame library."""
-    return (
-        any(hasattr(thing, name) for name in _TABULAR)
-        or is_of("pandas", "DataFrame", thing)
-        or is_of("polars", "LazyFrame", thing)
-    )
-
-
-def is_of(library: str, name: str, thing: object) -> bool:
-    """Whether it is of a class of a library, if anybody has imported that."""
-    kind = getattr(sys.modules.get(library), name, None)
-    return kind is not None and isinstance(thing, kind)
-
-
 _BY_QUERY = ("outputs", "run", "gold", "qrels")
 _CONTENT = RETRIEVED | GOLD | {"query", "document"}
 
 
 def interpret(value: object, source: Source, format: str) -> Dataset:
     """What records hold, or one nested value."""
+    value = as_records(as_record(value))
     if isinstance(value, Iterator):
         return _load_stream(value, source, format)
     if isinstance(value, Mapping):
@@ -294,6 +250,8 @@ def _load_stream(records: Records, source: Source, format: str) -> Dataset:
         batches = Batched(chain([first], records.batches))
         some = first[1]
         names = [*map(str, some[0])] if isinstance(some[0], Mapping) else None
+    if names is not None and _POSITION in names:
+        return _load_stream(_by_query_text(batches), source, format)
     if names is not None:
         told = source.mapping and source.mapping_for(names)
         fields = infer(names, source.role, told)
@@ -306,6 +264,10 @@ def _load_stream(records: Records, source: Source, format: str) -> Dataset:
             # All records in one line, as an array.
             return interpret(some[0], source, format)
         return _load_lists(values, source, format)
+    return _load_samples(batches, source, format)
+
+
+def _load_samples(batches: Batched, source: Source, format: str) -> Dataset:
     samples = Samples(source)
     for batch in batches.batches:
         lines, rows = batches.named(*batch) if batches.header else batch
@@ -314,13 +276,28 @@ def _load_stream(records: Records, source: Source, format: str) -> Dataset:
     return samples.finish(format)
 
 
+def _by_query_text(rows: Records) -> Records:
+    """Rows of one text each, as Phoenix exports them, as a sample for each query."""
+    samples: dict[str, dict[str, Any]] = {}
+    for _, row in rows:
+        query = str(row.get("input"))
+        if str(row[_POSITION]) == "0":
+            # Asked again: the last answer counts.
+            samples.pop(query, None)
+        sample = samples.setdefault(query, {"id": query, "query": query, "hits": []})
+        text, score = row.get("reference"), row.get("document_score")
+        sample["hits"].append({"text": text, "score": score})
+    return _unnumbered(samples.values())
+
+
 def _load_mapping(value: Mapping[Any, Any], source: Source, format: str) -> Dataset:
     if not value:
         raise source.error("holds an empty object: there is nothing to read")
-    if source.role == "run" and value.keys() <= CHROMA.keys():
-        rankings = chroma_rankings(value)
-        if rankings is not None:
-            return _load_lists(rankings, source, format)
+    answers = value.get("responses")
+    if value.keys() <= CHROMA.keys():
+        answers = chroma_rankings(value)
+    if source.role == "run" and is_list(answers):
+        return _load_lists(answers, source, format)
     texts, relevant = value.get("queries"), value.get("relevant_docs")
     if isinstance(texts, Mapping) and isinstance(relevant, Mapping):
         # Questions with relevant documents, as LlamaIndex saves them.
@@ -330,6 +307,12 @@ def _load_mapping(value: Mapping[Any, Any], source: Source, format: str) -> Data
         )
         return _load_stream(_unnumbered(listed), source, format)
     inner = _unwrapped(value)
+    if source.role == "gold" and is_answer(value):
+        # What a search relevance workbench has stored, as it answers with it.
+        inner = ask(one_part(dict(enumerate(hits_of(value))), source), ("_source",))
+    if inner is None and _MTEB in value:
+        parts = {name: part for name, part in value.items() if name != _MTEB}
+        inner = one_part(one_part(parts, source), source)
     if inner is not None:
         return interpret(inner, source, format)
     names = dict.fromkeys(map(str, value))
@@ -340,9 +323,25 @@ def _load_mapping(value: Mapping[Any, Any], source: Source, format: str) -> Data
         return _load_stream(_unnumbered(records), source, format)
     first = next(iter(value.values()))
     told = {theirs.partition(".")[0] for theirs in source.mapping.values()}
-    if _is_record(first) or (isinstance(first, Mapping) and told & first.keys()):
+    named = isinstance(first, Mapping) and not told.isdisjoint(first)
+    if named or (_is_record(first) and not is_answer(first)):
         return _load_stream(_unnumbered(_named(value, source)), source, format)
     return _load_by_query(value, source, format)
+
+
+def one_part(parts: Mapping[Any, Any], source: Source) -> Any:
+    """The part of a data set that is meant: the one of its role, the only one, test."""
+    role = "qrels" if source.role == "gold" else source.role
+    for name in (role, "test"):
+        if name in parts:
+            return parts[name]
+    if len(parts) == 1:
+        return next(iter(parts.values()))
+    raise source.error(
+        f"holds {len(parts)} parts, of which none is called {role} or test: "
+        + ", ".join(map(str, parts))[:200],
+        hint="hand over one of them",
+    )
 
 
 def _unwrapped(value: Mapping[Any, Any]) -> Any:

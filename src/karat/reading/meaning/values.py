@@ -8,11 +8,12 @@ from contextlib import suppress
 from math import isfinite
 from numbers import Real
 from typing import Any, TypeGuard
+from uuid import UUID
 
 from karat.data.tables import counted
 from karat.errors import FormatError
 from karat.reading.files import decode_json
-from karat.reading.meaning.aliases import infer, is_misspelt, is_row
+from karat.reading.meaning.aliases import infer, is_misspelt, is_record, is_row
 from karat.reading.source import Notes
 
 COERCED = "ids given as numbers are read as text: 1 and '1' are one id"
@@ -50,6 +51,8 @@ def show(value: object) -> str:
     if value is None:
         return "nothing (null)"
     look = repr(value) if not isinstance(value, list | dict) else _glimpse(value)
+    if " at 0x" in look:
+        return f"an object of {type(value).__name__}"
     look = look if len(look) <= 60 else f"{look[:57]}..."  # noqa: PLR2004
     return f"{type(value).__name__} {look}"
 
@@ -68,6 +71,8 @@ def read_id(value: object, what: str, notes: Notes) -> str:
         if not value.strip():
             raise FormatError(f"{what} is empty")
         return value
+    if isinstance(value, UUID):
+        return str(value)
     # Arrays have the method too: those with a shape are no number.
     plain = not isinstance(value, bool) and not getattr(value, "shape", ())
     if plain and hasattr(value, "__index__"):
@@ -80,18 +85,20 @@ def read_id(value: object, what: str, notes: Notes) -> str:
 
 
 def as_record(row: Any) -> Any:
-    """A named tuple or a dataclass as a mapping, as ir_datasets has them; or as is."""
+    """A named tuple, a dataclass or a model of pydantic as a mapping; or as is."""
     if hasattr(row, "_asdict"):
         # A query of several parts says itself which is the text.
         text = {"text": row.default_text()} if hasattr(row, "default_text") else {}
         return row._asdict() | text
-    is_value = dataclasses.is_dataclass(row) and not isinstance(row, type)
-    return vars(row) if is_value else row
+    is_value = dataclasses.is_dataclass(row) or hasattr(row, "__pydantic_fields__")
+    return vars(row) if is_value and not isinstance(row, type) else row
 
 
 def as_records(values: Any) -> Any:
-    """The same with named tuples as mappings."""
-    if not isinstance(values, list) or not hasattr(next(iter(values), 0), "_asdict"):
+    """The same with objects that have the fields of a record as mappings."""
+    first = next(iter(values), None) if isinstance(values, list) else None
+    record = as_record(first)
+    if record is first or not (hasattr(first, "_asdict") or is_record(infer(record))):
         return values
     return [*map(as_record, values)]
 
