@@ -268,7 +268,10 @@ DEPTHS = [
     Mistake("stars", {"q": ["x", "a"]}, {"q": {"a": 5, "x": 1}}, "--threshold"),
     Mistake("distances", scored({"a": 0.1, "x": 0.9}), {"q": ["a"]}, "distances?"),
     Mistake(
-        "named distances", scored({"x": 0.9, "a": 0.1}, "distance"), {"q": ["a"]}, 1
+        "named distances",
+        scored({"x": 0.9, "a": 0.1}, "distance"),
+        {"q": ["a"]},
+        "--order descending",
     ),
     Mistake(
         "one of each", {"q": {"a": 0.1}, "r": {"b": 0.2}}, {"q": ["a"], "r": ["b"]}, 1

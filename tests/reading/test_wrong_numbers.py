@@ -147,13 +147,60 @@ def test_scores_that_rise_for_some_queries_only_are_scores() -> None:
     assert not karat.evaluate(run, gold={"q": ["a"], "r": ["a"]}).warnings
 
 
-def test_distances_are_ranked_from_the_smallest(save: Save) -> None:
+def table_of(
+    rows: list[tuple[str, str, float]], save: Save, name: str = "distance"
+) -> list[Any]:
     pandas = pytest.importorskip("pandas")
-    rows = {"query_id": ["q", "q"], "doc_id": ["b", "a"], "distance": [0.55, 0.12]}
-    csv = save("run.csv", "query_id,doc_id,distance\nq,b,0.55\nq,a,0.12\n")
-    for run in (csv, pandas.DataFrame(rows), rows):
+    columns = dict(
+        zip(("query_id", "doc_id", name), zip(*rows, strict=True), strict=True)
+    )
+    lines = [f"query_id,doc_id,{name}", *(",".join(map(str, row)) for row in rows)]
+    csv = save("run.csv", "\n".join(lines) + "\n")
+    return [csv, pandas.DataFrame(columns), {n: [*c] for n, c in columns.items()}]
+
+
+def test_distances_are_ranked_from_the_smallest_and_that_is_said(save: Save) -> None:
+    unsorted = [("q", "b", 0.55), ("q", "a", 0.12), ("q", "c", 0.9)]
+    for run in table_of(unsorted, save):
         result = karat.evaluate(run, gold=GOLD, metrics=["rr"])
-        assert (result.means, result.warnings) == ({"rr": 1.0}, ())
+        assert result.means == {"rr": 1.0}
+        ranked = "1 query is ranked by 'distance', smaller first (for example q)"
+        assert said(result, "distance") == ranked
+        for order, mean in (("ascending", 1.0), ("descending", 1 / 3)):
+            result = karat.evaluate(run, gold=GOLD, metrics=["rr"], order=order)
+            assert result.means == {"rr": pytest.approx(mean)}
+            assert [notice.kind for notice in result.warnings] == ["order"]
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "why"),
+    [
+        (
+            "distance",
+            [("q", "a", 0.9), ("q", "b", 0.2), ("r", "c", 0.8), ("r", "d", 0.8)],
+            "larger ones come first in the order given",
+        ),
+        (
+            "cosine_distance",
+            [("q", "b", -0.4), ("q", "a", 0.9)],
+            "a distance of that name is not -0.4",
+        ),
+        ("L2 distance", [("q", "b", 3.0), ("q", "a", -3.0), ("q", "c", 5.0)], "not -3"),
+    ],
+)
+def test_values_that_are_no_distances_are_an_error_that_names_order(
+    name: str, rows: list[tuple[str, str, float]], why: str, save: Save
+) -> None:
+    gold = {"q": ["a"], "r": ["c"]}
+    for run in table_of(rows, save, name):
+        mapping = {"distance": name}
+        with pytest.raises(FormatError) as caught:
+            karat.evaluate(run, gold=gold, metrics=["rr"], mapping=mapping)
+        assert why in str(caught.value)
+        assert f"ranked by {name!r}, smaller first" in str(caught.value)
+        assert "order='descending' (--order descending)" in str(caught.value)
+        for order in ("ascending", "descending"):
+            karat.evaluate(run, gold=gold, metrics=["rr"], mapping=mapping, order=order)
 
 
 def test_a_list_against_its_distances_is_noticed() -> None:

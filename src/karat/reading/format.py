@@ -71,6 +71,8 @@ _LINES = (".jsonl", ".ndjson")
 _TABS = (".tsv", ".tab")
 
 SHIPPED: Final[Mapping[str, Shipped]] = {
+    # A folder of it may hold Parquet files.
+    "beir": Shipped("karat.reading.public_data:BEIR"),
     "parquet": Shipped(
         "karat.reading.tables:PARQUET",
         (".parquet", ".pq", ".arrow", ".feather"),
@@ -94,7 +96,6 @@ SHIPPED: Final[Mapping[str, Shipped]] = {
     "tsv": Shipped("karat.reading.delimited:TSV", _TABS, (".csv", *_LOOSE)),
     "csv": Shipped("karat.reading.delimited:CSV", (".csv",), (*_TABS, *_LOOSE)),
     "yaml": Shipped("karat.reading.yaml_text:YAML", (".yaml", ".yml"), _LOOSE),
-    "beir": Shipped("karat.reading.public_data:BEIR"),
     "ir_datasets": Shipped("karat.reading.public_data:IR_DATASETS"),
 }
 """The formats karat ships, in the order in which a file is held against them."""

@@ -28,6 +28,7 @@ from karat.reading.meaning.mapping import mapping_of
 from karat.reading.readers import read, read_queries, texts_for, with_texts
 
 _SHOWN = 12
+_DISTANCES = ("distance", "against")
 
 
 class Pair(NamedTuple):
@@ -81,8 +82,7 @@ def pair(
         raise _lacking(ranked)
     if retrieved.notices and truth.notices:
         _check_places(ranked, retrieved.notices, wanted, truth.notices)
-    if order is not None:
-        ranked, notices = _ordered(ranked, order, notices)
+    ranked, notices = _ordered(ranked, order, notices)
     if corpus is not None:
         texts = texts_for(ranked, wanted, corpus)
         ranked = with_texts(ranked, texts)
@@ -203,13 +203,22 @@ def _unknown_queries(facts: Mapping[str, Query], gold: Gold) -> tuple[Notice, ..
 
 
 def _ordered(
-    run: Run, order: str, notices: tuple[Notice, ...]
+    run: Run, order: str | None, notices: tuple[Notice, ...]
 ) -> tuple[Run, tuple[Notice, ...]]:
     """The run as the caller wants it ordered, and what is to be said then."""
-    run = reorder(run, order)
+    said = {notice.kind: notice for notice in notices}
+    if order is None and "against" in said:
+        raise FormatError(
+            str(said["against"]),
+            hint="order='descending' (--order descending) ranks larger values first, "
+            "order='ascending' smaller ones",
+        )
+    if order is None:
+        return run, notices
+    run = reorder(run, order, distances=not said.keys().isdisjoint(_DISTANCES))
     what = f"by score, {'larger' if order == 'descending' else 'smaller'} first"
     text, one = f"rankings are ordered {what}", f"ranking is ordered {what}"
-    others = (notice for notice in notices if notice.kind != "order")
+    others = (n for n in notices if n.kind not in {"order", *_DISTANCES})
     return run, (*others, Notice("order", len(run.queries()), text, one=one))
 
 

@@ -4,6 +4,7 @@
 asked for. The library fetches what it has not got yet.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,12 +13,10 @@ from typing import Any, BinaryIO
 from karat.data.gold import Gold
 from karat.data.queries import Dataset, Query
 from karat.errors import DataError, FormatError, MissingExtraError, UsageError
-from karat.reading.delimited import TSV
-from karat.reading.format import IR_DATASETS as PREFIX, Format
-from karat.reading.json_text import JSON_LINES
+from karat.reading.format import IR_DATASETS as PREFIX, Format, open_source
 from karat.reading.source import Records, Source
 
-_PACKED = ("", ".gz", ".zst", ".bz2")
+_TABLE = re.compile(r"\.(tsv|jsonl|parquet)(\.gz|\.zst|\.bz2)?$")
 _HEADER = b"query-id\tcorpus-id\tscore\n"
 
 
@@ -35,15 +34,18 @@ class Beir(Format):
         return False
 
     def sniff_folder(self, folder: Path) -> bool:
-        """There are qrels in it."""
-        return bool(_splits(folder))
+        """There are qrels in it, or a corpus beside what a hub calls the default."""
+        qrels = (folder / "qrels").is_dir() or _part(folder, "qrels") is not None
+        return bool(_splits(folder)) and (qrels or _part(folder, "corpus") is not None)
 
     def records(self, source: Source) -> Records:
         """The documents of its corpus."""
-        path = _there(Path(source.path) / "corpus.jsonl")
+        path = _part(Path(source.path), "corpus")
         if path is None or source.role != "corpus":
             raise source.error("has no corpus.jsonl to read")
-        return JSON_LINES.records(replace(source, path=str(path)))
+        chosen, where = open_source(path, source.notes, "corpus", source.mapping, None)
+        records: Records = chosen.records(replace(where, ids=source.ids))
+        return records
 
     def read(self, source: Source) -> Dataset:
         """The gold, with the texts of its queries."""
@@ -60,10 +62,11 @@ class Beir(Format):
             raise source.error(
                 f"has no qrels/test.tsv; splits found: {names}", hint="name the file"
             )
-        loaded = TSV.read(replace(source, path=str(path), role="gold"))
+        chosen, where = open_source(path, source.notes, "gold", source.mapping, None)
+        loaded = chosen.read(where)
         gold = loaded.gold or Gold()
         gold = Gold(gold.documents, name=folder.resolve().name)
-        queries = _read_queries(_there(folder / "queries.jsonl"), gold)
+        queries = _read_queries(_part(folder, "queries"), gold, source)
         return Dataset(None, gold, queries, self.name, loaded.mapping, loaded.notices)
 
     def write_gold(self, gold: Gold, stream: BinaryIO) -> None:
@@ -83,35 +86,33 @@ class Beir(Format):
 
 
 def _splits(folder: Path) -> dict[str, Path]:
-    """The tables of qrels, by the name of their split."""
+    """The tables of qrels, by the name of their split; also as they lie on a hub."""
+    tables = (
+        path for name in ("qrels", "default") for path in folder.glob(f"{name}/*")
+    )
     splits = {
-        path.name.partition(".")[0]: path
-        for path in sorted((folder / "qrels").glob("*.tsv*"))
-        if path.is_file()
+        re.split(r"[.-]", path.name)[0]: path
+        for path in sorted(tables)
+        if path.is_file() and _TABLE.search(path.name)
     }
-    alone = _there(folder / "qrels.tsv")
+    alone = _part(folder, "qrels")
     return splits or ({} if alone is None else {"test": alone})
 
 
-def _there(path: Path) -> Path | None:
-    """The file, compressed or not."""
-    packed = (path.with_name(path.name + ending) for ending in _PACKED)
-    return next((file for file in packed if file.is_file()), None)
+def _part(folder: Path, name: str) -> Path | None:
+    """The file of a part, compressed or not, or the folder of its Parquet files."""
+    files = sorted(folder.glob(f"{name}.*"))
+    files = [file for file in files if _TABLE.search(file.name)]
+    inside = sorted((folder / name).glob("*.parquet"))
+    return next(iter(files), folder / name if inside else None)
 
 
-def _read_queries(path: Path | None, gold: Gold) -> dict[str, Query]:
-    queries: dict[str, Query] = {}
-    records = () if path is None else JSON_LINES.records(Source(str(path), "queries"))
-    for _, record in records:
-        name = str(record.get("_id")) if isinstance(record, dict) else ""
-        if name in gold.documents:
-            text, metadata = record.get("text"), record.get("metadata")
-            queries[name] = Query(
-                name,
-                text=text if isinstance(text, str) else None,
-                metadata=metadata if isinstance(metadata, dict) else {},
-            )
-    return queries
+def _read_queries(path: Path | None, gold: Gold, source: Source) -> dict[str, Query]:
+    if path is None:
+        return {}
+    chosen, where = open_source(path, source.notes, "queries", {}, None)
+    queries = chosen.read(where).queries
+    return {name: query for name, query in queries.items() if name in gold.documents}
 
 
 class IrDatasets(Format):
@@ -121,7 +122,7 @@ class IrDatasets(Format):
 
     def records(self, source: Source) -> Records:
         """Its documents; those of some ids where told."""
-        documents = _part(source, "docs")
+        documents = _items(source, "docs")
         if source.ids is not None:
             documents = _load(source).docs_store().get_many_iter([*source.ids])
         for line, document in enumerate(documents, 1):
@@ -133,18 +134,18 @@ class IrDatasets(Format):
             raise UsageError(f"{source.path} is gold, queries or a corpus, and no run")
         queries = {}
         if source.role == "queries" or _load(source).has_queries():
-            for query in _part(source, "queries"):
+            for query in _items(source, "queries"):
                 queries[query.query_id] = Query(query.query_id, query.default_text())
         if source.role == "queries":
             return Dataset(queries=queries, format=self.name)
         labels: dict[str, dict[str, float]] = {}
-        for label in _part(source, "qrels"):
+        for label in _items(source, "qrels"):
             labels.setdefault(label.query_id, {})[label.doc_id] = float(label.relevance)
         gold = Gold(labels, name=source.path.removeprefix(PREFIX))
         return Dataset(gold=gold, queries=queries, format=self.name)
 
 
-def _part(source: Source, part: str) -> Iterator[Any]:
+def _items(source: Source, part: str) -> Iterator[Any]:
     collection = _load(source)
     names = ("docs", "queries", "qrels")
     parts = [name for name in names if getattr(collection, f"has_{name}")()]

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice, pairwise
+from math import inf
 from typing import Any, NamedTuple, Self
 
 from karat.data.gold import Item
@@ -153,6 +154,31 @@ _AGAINST = (
 )
 
 
+# What a distance of that name can be.
+_RANGES = {"cosine": (0.0, 2.0), "l2": (0.0, inf), "euclid": (0.0, inf)}
+
+
+def note_distances(
+    column: str, rankings: Mapping[str, Sequence[float]], notes: Notes
+) -> None:
+    """Say that a column is ranked as distances; or that its values are none."""
+    low, high = next(
+        (r for n, r in _RANGES.items() if n in column.lower()), (-inf, inf)
+    )
+    values = chain.from_iterable(rankings.values())
+    beyond = next((v for v in values if not low - 1e-3 <= v <= high + 1e-3), None)
+    pairs = [*chain.from_iterable(map(pairwise, rankings.values()))]
+    falls = any(a > b for a, b in pairs) and all(a >= b for a, b in pairs)
+    kind, why = "distance", ""
+    if beyond is not None:
+        kind, why = "against", f", but a distance of that name is not {beyond:g}"
+    elif falls:
+        kind, why = "against", ", but larger ones come first in the order given"
+    for query in rankings:
+        what = f"{{query is|queries are}} ranked by {column!r}, smaller first{why}"
+        notes.notice(kind, what, query)
+
+
 def note_ascending(
     queries: Iterable[str], rankings: Iterable[Iterable[float]], notes: Notes
 ) -> None:
@@ -191,11 +217,14 @@ def scores_say_the_order(documents: list[Document]) -> bool:
     )
 
 
-def reorder(run: Run, order: str) -> Run:
-    """The run with the documents of each query ordered by their scores."""
+def reorder(run: Run, order: str, *, distances: bool) -> Run:
+    """The run with the documents of each query ordered by their scores.
+
+    Scores that were read from distances have the sign changed.
+    """
     if order not in ORDERS:
         raise ParameterError("evaluate", "order", f"one of {', '.join(ORDERS)}", order)
-    sign = 1 if order == "descending" else -1
+    sign = 1 if (order == "descending") != distances else -1
     rankings = dict(run.rankings(Policies()))
     scores: dict[str, dict[str, float]] = {}
     for query, documents in rankings.items():

@@ -23,7 +23,11 @@ from karat.reading.columns.ids import ByteColumn
 from karat.reading.columns.rankings import Rankings
 from karat.reading.columns.run import ColumnarRun, RunSource
 from karat.reading.meaning.aliases import closest
-from karat.reading.meaning.ambiguity import note_ascending, note_contradictions
+from karat.reading.meaning.ambiguity import (
+    note_ascending,
+    note_contradictions,
+    note_distances,
+)
 from karat.reading.meaning.values import (
     are_ids,
     note_unread,
@@ -267,6 +271,9 @@ class Table(RowColumns):
             self._refuse_repeated(_SPLIT if several else None)
         if self.role == "run" and self.number == "score":
             self.note_order(values, values.values(), self._ranks)
+        elif self.number == "distance":
+            given = {query: [-value for value in row] for query, row in values.items()}
+            note_distances(self._fields["distance"], given, notes)
         run, gold = None, None
         texts = any(text is not None for text in self._text)
         if self.role == "gold":
