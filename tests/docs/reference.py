@@ -26,6 +26,7 @@ from karat.reading.format import FORMATS
 from karat.reading.meaning.aliases import ALIASES, FIELDS
 from karat.reports import REPORTS
 from karat.results.plain_values import SCHEMA_VERSION
+from tests.docs.in_hand import IN_HAND
 from tests.docs.saved_schema import attributes, evaluation_schema
 
 FOLDER = Path(__file__).parents[2] / "docs" / "reference"
@@ -105,6 +106,16 @@ also name what stands inside the documents of a list.
 A cell of a table holds a list as JSON, `["d1", "d2"]`, or as Python prints it; `d1;d2`
 is one id.
 """
+HANDED = """
+Whatever stands below is scored as it is: no client is imported, nothing is converted,
+and each line is run by a test. `gold` may be any gold, such as `{query: [id, ...]}`; in
+`{query: answer, ...}` an answer is what the client returned. Where ids lie inside the
+documents under names of your own, `mapping={"document": "metadata.my_id"}` names them.
+
+A list is ranked as it is given. A table with a column of distances is ranked by it,
+smaller first, and karat says so; where the values say otherwise it stops, and
+`order="descending"` (`--order descending`) or `"ascending"` decides.
+"""
 DECISIONS = """
 What happens where a formula does not decide. The first choice is the native rule; a
 profile is a named set of choices. A switch in parentheses is no option of its own: a
@@ -161,7 +172,12 @@ def stubs() -> dict[Path, str]:
 
 def pages() -> dict[str, str]:
     """The text of every page, by file name."""
-    parts = {"metrics.md": metrics(), "cli.md": commands(), "formats.md": formats()}
+    parts = {
+        "metrics.md": metrics(),
+        "cli.md": commands(),
+        "formats.md": formats(),
+        "inputs.md": inputs(),
+    }
     return {name: joined(page) for name, page in parts.items()}
 
 
@@ -255,6 +271,15 @@ def formats() -> Iterator[str]:
             for p in PROFILES.values()
         ],
     )
+
+
+def inputs() -> Iterator[str]:
+    yield "# What do you have?"
+    yield HANDED
+    for title, rows in IN_HAND.items():
+        yield f"## {title}"
+        lines = [(hand.what, f"`{hand.line}`") for hand in rows]
+        yield table(("what you have", "the line that scores it"), lines)
 
 
 def layers() -> Iterator[str]:

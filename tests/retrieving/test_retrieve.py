@@ -279,7 +279,7 @@ def test_distances_keep_the_order_given() -> None:
 @pytest.mark.parametrize(
     ("answer", "sentence"),
     [
-        (None, r"got None.*use \[\]"),
+        (None, r"got nothing.*use \[\]"),
         ("d1, d2", "got str 'd1, d2'"),
         (7, "got int 7"),
         ([["d1", "d2"], ["d3"]], "a document cannot be a list"),

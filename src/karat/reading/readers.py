@@ -173,27 +173,23 @@ def read_corpus(
 
 def read_queries(source: Any) -> Mapping[str, Query]:
     """What is known of queries: texts by id or in a list, records, or a file."""
-    where = Source("queries", "queries")
-    if not isinstance(source, str | os.PathLike):
-        source = _table(source, where)
-    if isinstance(source, Mapping):
-        return {
-            str(name): fact
-            if isinstance(fact, Query)
-            else Query(str(name), None if fact is None else str(fact))
-            for name, fact in source.items()
-        }
     if isinstance(source, str | os.PathLike):
         queries = read(source, "queries").queries
         if not queries:
             raise FormatError("holds no texts or tags of queries", path=source)
         return queries
-    if is_frame(source):
-        return interpret(_listed(source, where), where, "objects").queries
-    listed = as_records(with_lists(source))
+    where = Source("queries", "queries")
+    listed = as_records(_listed(source, where))
+    if isinstance(listed, Mapping):
+        return {
+            str(name): fact
+            if isinstance(fact, Query)
+            else Query(str(name), None if fact is None else str(fact))
+            for name, fact in listed.items()
+        }
     if isinstance(listed, list | tuple) and all(isinstance(q, str) for q in listed):
         return {str(n): Query(str(n), text) for n, text in enumerate(listed)}
-    if not isinstance(listed, list | tuple) or not listed:
+    if not isinstance(listed, list | tuple | Iterator) or not listed:
         raise DataError(
             f"cannot read queries from {type(source).__name__}",
             hint="pass texts by id, a list of texts or records, or a path",
@@ -301,8 +297,9 @@ def _table(source: Any, where: Source) -> Any:
         source = one_part(source, where)
     if not _is_hub(source):
         return source
-    streamed = not hasattr(source, "__len__")
-    return [*source] if streamed else source.with_format("arrow")[:]
+    # Those that are streamed have no length.
+    whole = hasattr(source, "__len__")
+    return source.with_format("arrow")[:] if whole else [*source]
 
 
 def _is_hub(source: object) -> bool:

@@ -55,16 +55,7 @@ GOLD: Final = frozenset(
 )
 
 WRAPPERS: Final = (
-    *(
-        "samples",
-        "judgmentRatings",
-        "data",
-        "records",
-        "rows",
-        "examples",
-        "results",
-        "items",
-    ),
+    *("samples", "data", "records", "rows", "examples", "results", "items"),
     *(
         "queries",
         "questions",
@@ -75,6 +66,7 @@ WRAPPERS: Final = (
         "run",
         "gold",
         "qrels",
+        "judgmentRatings",
     ),
 )
 """What an object calls the list or mapping it only wraps."""

@@ -164,8 +164,7 @@ def _may_hold_hits(value: object) -> bool:
 
 def _refuse(answer: Any) -> Any:
     hint = "for nothing found, use []" if answer is None else None
-    got = "None" if answer is None else show(answer)
-    raise FormatError(f"{_EXPECTED}; got {got}", hint=hint)
+    raise FormatError(f"{_EXPECTED}; got {show(answer)}", hint=hint)
 
 
 def _from_mapping(answer: Mapping[Any, Any]) -> Any:

@@ -100,12 +100,9 @@ def table_row(row: tuple[Any, ...]) -> Any:
 def _vespa_fields(hit: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
     """What a hit of Vespa says, whose ids look like `id:namespace:type::name`."""
     name = str(fields.get("documentid") or hit.get("id") or "").rpartition("::")[2]
-    values = {
-        "id": name or None,
-        "text": ask(fields, TEXTS),
-        "score": hit.get("relevance"),
-    }
-    return {key: value for key, value in values.items() if value is not None}
+    found = (name or None, ask(fields, TEXTS), hit.get("relevance"))
+    values = zip(("id", "text", "score"), found, strict=True)
+    return {key: value for key, value in values if value is not None}
 
 
 def _inner(value: object) -> object:
@@ -129,16 +126,12 @@ def is_pair(value: object) -> TypeGuard[Sequence[Any]]:
     return (
         isinstance(value, list | tuple)
         and len(value) == _PAIR
-        and (isinstance(value[1], int | float) or _is_number(value[1]))
+        and hasattr(value[1], "__float__")
         and not isinstance(value[1], bool)
         and not isinstance(value[0], list | tuple | None)
-        and not getattr(value[0], "shape", ())
+        # Arrays of numbers are no numbers.
+        and not any(getattr(part, "shape", ()) for part in value)
     )
-
-
-def _is_number(value: object) -> bool:
-    """Whether it is a number of a library, such as NumPy's; arrays are not."""
-    return hasattr(value, "__float__") and not getattr(value, "shape", ())
 
 
 def _read_fields(
