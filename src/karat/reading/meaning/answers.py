@@ -61,8 +61,7 @@ _EXPECTED: Final = "the ranking must be a list of documents, ids or texts, best 
 def hits_of(answer: Any) -> list[Any]:
     """The hits of an answer to one query, out of whatever wraps them."""
     for _ in range(_DEPTH):
-        batch = isinstance(answer, list) and len(answer) == 1 and _is_batch(answer[0])
-        if isinstance(answer, list) and not batch:
+        if isinstance(answer, list) and not _is_batch(answer):
             return answer
         answer = next(take for is_kind, take in _LAYERS if is_kind(answer))(answer)
     raise FormatError(f"a document cannot be a list, got {show(answer)}")
@@ -151,10 +150,9 @@ def is_of(library: str, name: str, thing: object) -> bool:
     return kind is not None and isinstance(thing, kind)
 
 
-def _is_batch(only: Any) -> bool:
-    """Whether the one entry of a list is itself an answer: engines take batches."""
-    listed = isinstance(only, list) and not is_pair(only)
-    return listed or (ask(only, (*IDS, *TEXTS)) is None and is_answer(only))
+def _is_batch(hits: list[Any]) -> bool:
+    """Whether hits are those of each query, as engines list them, and there is one."""
+    return len(hits) == 1 and isinstance(hits[0], list) and not is_pair(hits[0])
 
 
 def _may_hold_hits(value: object) -> bool:

@@ -126,19 +126,25 @@ def is_pair(value: object) -> TypeGuard[Sequence[Any]]:
     return (
         isinstance(value, list | tuple)
         and len(value) == _PAIR
-        and hasattr(value[1], "__float__")
+        and (isinstance(value[1], int | float) or _is_number(value[1]))
         and not isinstance(value[1], bool)
         and not isinstance(value[0], list | tuple | None)
-        # Arrays of numbers are no numbers.
-        and not any(getattr(part, "shape", ()) for part in value)
     )
+
+
+def _is_number(value: object) -> bool:
+    """Whether it is a number of a library, such as NumPy's; arrays are not."""
+    return hasattr(value, "__float__") and not getattr(value, "shape", ())
 
 
 def _read_fields(
     value: object, notes: Notes, whole: object, own: str | None = None
 ) -> Document:
-    others = (ask(value, (name,)) for name in METADATA)
-    metadata = next((other for other in others if isinstance(other, Mapping)), {})
+    metadata = ask(value, METADATA)
+    if metadata is not None and not isinstance(metadata, Mapping):
+        # Weaviate has the properties of an object beside what the search says of it.
+        metadata = ask(value, METADATA[1:])
+    metadata = metadata if isinstance(metadata, Mapping) else {}
     identity = _identity(value, notes) or _identity(metadata, notes) or own
     text = ask(value, TEXTS)
     if text is None or isinstance(text, Mapping):

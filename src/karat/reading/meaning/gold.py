@@ -31,6 +31,7 @@ from karat.reading.meaning.documents import (
 )
 from karat.reading.meaning.values import (
     is_list,
+    is_scores,
     looks_like_text,
     note_joined,
     note_unread,
@@ -60,10 +61,11 @@ def read_gold_field(ours: str, value: Any, notes: Notes) -> dict[str, Any]:
     input is known.
     """
     value = value if isinstance(value, AbstractSet) else unpack(value)
-    if isinstance(value, Mapping) and any(map(is_list, value.values())):
+    if isinstance(value, Mapping) and not is_scores(value):
         inner = infer(map(str, value), "gold").items()
-        for name, theirs in (field for field in inner if field[0] in GOLD):
-            return read_gold_field(name, value[theirs], notes)
+        for name, theirs in inner:
+            if name in GOLD and is_list(value[theirs]):
+                return read_gold_field(name, value[theirs], notes)
     text = isinstance(value, str)
     if ours == "spans":
         spans = _read_spans(value, notes)
@@ -80,7 +82,8 @@ def _read_relevant(value: Any, notes: Notes, *, bare: bool) -> dict[str, Any]:
     if isinstance(value, AbstractSet):
         value = sorted(value, key=str)
     if isinstance(value, Mapping):
-        if not isinstance(ask(value, IDS), str) and hits_path(value) is None:
+        named = isinstance(ask(value, IDS), str)
+        if not named and (is_scores(value) or hits_path(value) is None):
             return {"documents": read_scored(value, "grade", notes)}
         value = hits_of(value)
     elif not is_list(value) and not isinstance(value, _PLAIN):

@@ -137,7 +137,7 @@ def read_ranking(query: str, columns: Mapping[str, Any], notes: Notes) -> QueryR
         else:
             note_joined(value, "ranking", notes)
         value = [value]
-    if not is_list(value) or len(value) == 1:
+    if not is_list(value) or (len(value) == 1 and is_list(value[0])):
         value = hits_of(value)
     return _read_list(query, ours, value, notes)
 
@@ -358,7 +358,7 @@ class Samples:
         try:
             if not isinstance(record, Mapping):
                 raise FormatError(f"must be an object with fields, got {show(record)}")
-            if is_partial(record):
+            if "timed_out" in record and is_partial(record):
                 raise FormatError(PARTIAL)
             plan = self._plan(record)
             query = self._name(record, plan, line)
@@ -516,10 +516,10 @@ class Samples:
             names, source = tuple(map(str, keys)), self._source
             path = self._inside.get("document")
             holder = None if path is None else list_with(record, path)
-            if holder is None and source.role in {None, "run", "samples"}:
-                holder = answer_field(record)
-            told = source.mapping and source.mapping_for(names)
-            plan = _plan_of(names, source.role, tuple(told.items()), holder)
+            told = tuple((source.mapping and source.mapping_for(names)).items())
+            plan = _plan_of(names, source.role, told, holder)
+            if not plan.ranking and source.role in {None, "run", "samples"}:
+                plan = _plan_of(names, source.role, told, answer_field(record))
             if plan.identity is None:
                 plan = plan._replace(identity=_nested_id(record, plan))
             self._plans[keys] = plan
