@@ -23,8 +23,8 @@ from karat.errors import DataError, ParameterError, UnknownNameError, UsageError
 from karat.llm import Results, Settings, Stage, run_jobs, run_sync
 from karat.llm.callables import CallQueue, ErrorGuard, is_async, place_of
 from karat.reading.files import gc_paused
-from karat.reading.meaning.ambiguity import note_ascending
-from karat.reading.meaning.records import read_ranking, run_of
+from karat.reading.meaning.ambiguity import note_ascending, run_of
+from karat.reading.meaning.records import read_ranking
 from karat.reading.readers import read_queries
 from karat.reading.source import Notes
 from karat.retrieving.answers import check_mapping, documents_from

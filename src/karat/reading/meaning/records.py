@@ -8,10 +8,8 @@ from numbers import Real
 from typing import Any, Final, NamedTuple
 
 from karat.data.gold import Gold
-from karat.data.memory_runs import DocumentRun, RankedRun, ScoredRun
-from karat.data.policies import Policies
 from karat.data.queries import Dataset, Query
-from karat.data.runs import LAST_RANK, Document, Latency, Retrieval, Run
+from karat.data.runs import LAST_RANK, Document, Latency, Retrieval
 from karat.errors import DataError, FormatError, MissingFieldError
 from karat.reading.meaning.aliases import (
     FIELDS,
@@ -31,10 +29,10 @@ from karat.reading.meaning.aliases import (
     known_as,
 )
 from karat.reading.meaning.ambiguity import (
+    QueryRanking,
     Strings,
     Undecided,
-    are_prose,
-    note_ascending,
+    run_of,
     settle,
 )
 from karat.reading.meaning.answers import (
@@ -99,20 +97,6 @@ _RETRIEVED = ("retrieved", "retrieved_ids")
 _GOLD = ("relevant", "passages", "answers", "reference")
 _RANKING = RETRIEVED | _NUMBERS.keys()
 _SAMPLE = FIELDS.keys() - {"document", "score", "rank", "grade", "text"}
-
-
-class QueryRanking(NamedTuple):
-    """What one query retrieved: ids, documents, or the score of each id.
-
-    Attributes:
-        entries: in the order given.
-        scores: of ids, where each has one.
-        bare: whether nothing but looks says if strings are ids or texts.
-    """
-
-    entries: Sequence[str] | list[Document] | dict[str, float]
-    scores: Sequence[float] = ()
-    bare: bool = False
 
 
 def read_ranking(query: str, columns: Mapping[str, Any], notes: Notes) -> QueryRanking:
@@ -230,45 +214,6 @@ def _with_ranks(
 def _note_order(query: str, scores: list[float], notes: Notes) -> None:
     if scores != sorted(scores, reverse=True):
         notes.notice("order", _ORDER, query)
-
-
-def run_of(
-    rankings: Mapping[str, QueryRanking], name: str, notes: Notes
-) -> tuple[Run | None, bool]:
-    """The run, and whether nothing but looks says if it holds ids or texts."""
-    if not rankings:
-        return None, False
-    entries: dict[str, Any] = {}
-    scores: dict[str, Sequence[float]] = {}
-    scored, bare, texts = [], [], False
-    for query, ranking in rankings.items():
-        entries[query], scores[query] = ranking.entries, ranking.scores
-        if ranking.bare:
-            bare.append(query)
-        elif isinstance(ranking.entries, dict):
-            scored.append(query)
-        elif ranking.entries and isinstance(ranking.entries[0], Document):
-            texts = True
-    if len(scored) == len(entries):
-        note_ascending(entries, map(dict.values, entries.values()), notes)
-        return ScoredRun(entries, name), False
-    for query in scored:
-        entries[query] = _best_first(entries[query])
-    prose = bool(bare) and are_prose(map(entries.__getitem__, bare))
-    for query in bare if prose else ():
-        entries[query] = [Document(text=str(text)) for text in entries[query]]
-    all_bare = len(bare) == len(entries)
-    if not (scored or texts or prose):
-        return RankedRun(entries, name, scores), all_bare
-    ids = {q: r for q, r in entries.items() if not r or isinstance(r[0], str)}
-    listed = dict(RankedRun(ids, name, scores).rankings(Policies()))
-    return DocumentRun({**entries, **listed}, name), all_bare
-
-
-def _best_first(scores: Mapping[str, float]) -> list[Document]:
-    """Where some rankings are lists, all are: best score first, as ties go."""
-    pairs = sorted(((score, name) for name, score in scores.items()), reverse=True)
-    return [Document(id=name, score=score) for score, name in pairs]
 
 
 class _Plan(NamedTuple):
