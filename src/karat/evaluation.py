@@ -367,6 +367,8 @@ def _carry_out(prepared: Prepared, *, name: str | None, keep: int | None) -> Eva
         # Who matched by texts has read the whole run already, and looks at it next.
         keep = _KEPT if texts and not by_id else 0
     matched = (notice for matches in found.values() for notice in matches.notices)
+    # Plain labels are what the matcher of ids looked for: it has them already.
+    bare = gold.is_plain and "id" in found and not (keep and gold.texts)
     return Evaluation(
         run=name or run.name,
         gold=gold.name,
@@ -391,8 +393,7 @@ def _carry_out(prepared: Prepared, *, name: str | None, keep: int | None) -> Eva
         labelled_by=gold.labellers(),
         own_k=own_k,
         kept=_top_documents(run, plan.policies, queries, keep) if keep else {},
-        # Plain labels are what the matcher of ids looked for: it has them already.
-        labels=None if not texts or (gold.is_plain and "id" in found) else gold.copy(),
+        labels=None if bare or not texts else gold.copy(),
         fingerprints=() if texts else gold.fingerprints(queries),
         latency=None if retrieval.latency is None else retrieval.latency.of(queries),
     )

@@ -7,7 +7,7 @@ import pytest
 
 import karat as library
 from tests.cli.conftest import Karat
-from tests.reports.test_page import blocks_of, data_of
+from tests.reports.test_page import data_of, rows_of, texts_of
 
 TEXTS = ("--queries", "queries.jsonl", "--corpus", "corpus.jsonl")
 
@@ -15,11 +15,11 @@ TEXTS = ("--queries", "queries.jsonl", "--corpus", "corpus.jsonl")
 def shown(page: Path) -> list[tuple[str, str]]:
     """The (query, document) of a labelling page, in its order."""
     text = page.read_text("utf-8")
-    (block,) = blocks_of(text)
+    texts = texts_of(text)
     return [
-        (query, block["documents"][place][0])
-        for query, row in zip(data_of(text)["queries"], block["rows"], strict=True)
-        for place, *_ in row["systems"][0]["ranking"]
+        (query, texts[number][0])
+        for query, row in zip(data_of(text)["queries"], rows_of(text), strict=True)
+        for number in row["systems"][0]["ranking"]
     ]
 
 

@@ -9,7 +9,7 @@ from karat import evaluate, read_gold
 from karat.cli import judge_session
 from tests.cli.conftest import Karat
 from tests.judging.models import Model
-from tests.reports.test_page import blocks_of, data_of
+from tests.reports.test_page import data_of, rows_of, texts_of
 
 BOTH = ("keyword.run", "dense.run", "--gold", "gold.qrels")
 TEXTS = ("--queries", "queries.jsonl", "--corpus", "corpus.jsonl")
@@ -34,7 +34,7 @@ def test_evaluate_writes_a_page(karat: Karat, folder: Path) -> None:
     page = (folder / "r.html").read_text("utf-8")
     assert data_of(page)["systems"] == ["keyword.run", "dense.run"]
     assert "How long until I get" in data_of(page)["questions"][0]
-    first = blocks_of(page)[0]["rows"][0]
+    first = rows_of(page)[0]
     assert [len(system["ranking"]) for system in first["systems"]] == [20, 20]
     assert "command" in page
 
@@ -43,7 +43,7 @@ def test_a_page_without_texts(karat: Karat, folder: Path) -> None:
     karat("evaluate", *BOTH, *TEXTS, "--no-text", "-o", "r.html")
     page = (folder / "r.html").read_text("utf-8")
     assert not any(data_of(page)["questions"])
-    assert {text for _, text in blocks_of(page)[0]["documents"]} == {None}
+    assert {text for _, text in texts_of(page)} == {None}
 
 
 def test_compare_writes_a_page(karat: Karat, folder: Path) -> None:
@@ -54,7 +54,9 @@ def test_compare_writes_a_page(karat: Karat, folder: Path) -> None:
     assert "How long until" in json.dumps(data_of(page))
     karat("compare", *BOTH, *TEXTS, "-m", "recall@5", "--no-text", "-o", "s.html")
     bare = (folder / "s.html").read_text("utf-8")
-    assert "How long until" not in bare + json.dumps(blocks_of(bare))
+    assert "How long until" not in bare + json.dumps(
+        [data_of(bare), rows_of(bare), texts_of(bare)]
+    )
 
 
 def test_diagnose_writes_a_page_with_the_cause_of_every_miss(
@@ -68,14 +70,19 @@ def test_diagnose_writes_a_page_with_the_cause_of_every_miss(
     data = data_of(page)
     for miss in misses:
         row = data["queries"].index(miss["query"])
-        block = blocks_of(page)[row // data["size"]]
-        told = block["rows"][row % data["size"]]["notes"][miss["item"]]
+        told = rows_of(page)[row]["notes"][miss["item"]]
         assert any(miss["reason"] in sentence for sentence in told)
-        tags = [data["tags"][n] for n in data["tagged"][row]]
-        assert f"missed: {miss['cause']}" in tags
+        causes = data["facets"]["cause"]
+        assert miss["cause"] in [causes["names"][n] for n in causes["rows"][row]]
+    # All of them are listed, and each leads to its query.
+    assert f"misses: {len(misses)} of {len(misses)}" in page
+    assert page.count('<a href="#q=') == len(misses)
+    assert 'href="#cause=below+k"' in page
     assert karat(*args, "--no-text", "-o", "n.html").code == 0
     bare = (folder / "n.html").read_text("utf-8")
-    assert "my thing never showed up" not in bare + json.dumps(blocks_of(bare))
+    assert "my thing never showed up" not in bare + json.dumps(
+        [data_of(bare), rows_of(bare), texts_of(bare)]
+    )
 
 
 def test_judge_writes_a_page_with_the_reason_of_every_grade(
@@ -88,7 +95,7 @@ def test_judge_writes_a_page_with_the_reason_of_every_grade(
     assert done.code == 0, done.err
     page = (folder / "j.html").read_text("utf-8")
     assert "40 documents graded" in page or "80 documents graded" in page
-    first = blocks_of(page)[0]["rows"][0]["notes"]
+    first = rows_of(page)[0]["notes"]
     assert [*first.values()] == [["the judge: because <b>"]] * 2
     assert (folder / "j.qrels").exists()
     claims = karat("judge", "samples.jsonl", "--claims", "--model", "m", "-o", "c.html")

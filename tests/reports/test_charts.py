@@ -19,6 +19,7 @@ from karat.reports.charts import (
     draw_intervals,
     draw_lines,
     draw_matrix,
+    draw_pairs,
     draw_scatter,
     pareto_front,
 )
@@ -45,7 +46,10 @@ def every_kind(name: str) -> list[Chart]:
         ),
         draw_histogram({name: [0.0, 1.0], "b": [0.5]}, title=name, bounds=(0, 1)),
         draw_bars({name: {name: 0.7, "rest": 0.3}}, title=name),
-        draw_intervals([(name, 0.5, (0.1, 0.9)), ("b", 0.2, None)], title=name),
+        draw_intervals(
+            [(name, 0.5, (0.1, 0.9), "better"), ("b", 0.2, None, "")], title=name
+        ),
+        draw_pairs([(name, 0.1, 0.9)], title=name, x=name, y=name, bounds=(0, 1)),
         draw_matrix(["1", "2"], [[1, 0], [2, 3]], title=name, rows=name, columns="b"),
     ]
 
@@ -106,6 +110,60 @@ def test_a_curve_has_the_numbers_of_the_evaluation() -> None:
     assert result.plot().description == f"one: {told}."
     assert "<svg" in result.plot()._repr_svg_()
     assert result.plot()._repr_html_() == result.plot()._repr_svg_()
+
+
+def test_queries_of_two_runs_are_dots_on_either_side_of_the_diagonal() -> None:
+    pairs = [("q1", 0.2, 0.9), ("q2", 0.5, 0.5), ("q3", 0.5, 0.5), ("q4", 0.5, 0.499)]
+    chart = draw_pairs(pairs, title="t", x="a", y="b", bounds=(0, 1))
+    told = "a across, b up; of the queries 1 better, 1 worse, 2 the same."
+    assert chart.description == told
+    dots = [e for e in ET.fromstring(chart.svg()).iter() if "data-q" in e.attrib]
+    # Two queries lie upon each other; the one that lost a little stands apart.
+    found = {e.get("data-q"): (e.get("class") or "").split()[0] for e in dots}
+    assert found == {"q1": "k-f2", "q2": "k-f7", "q4": "k-f4"}
+    lower = draw_pairs(pairs, title="t", x="a", y="b", bounds=(0, 1), sign=-1)
+    assert "1 better, 1 worse" in lower.description
+    assert lower.body.count("k-f4") == chart.body.count("k-f4")
+
+
+def test_verdicts_differ_by_colour_and_by_shape() -> None:
+    verdicts = ["better", "worse", "undecided", "no different", "different"]
+    rows = [(v, 0.1, (0.0, 0.2), v) for v in verdicts]
+    chart = draw_intervals(rows, title="t", zero=True)
+    marks = [e for e in ET.fromstring(chart.svg()).iter() if e.get("d")]
+    drawn = [e for e in marks if "k-mark" in (e.get("class") or "")]
+    # Each once in the legend and once in its row.
+    assert len({e.get("d") for e in drawn}) == len({e.get("class") for e in drawn}) == 5
+    assert len(drawn) == 10
+    assert "worse: +0.100 (0.000 to 0.200), worse" in chart.description
+
+
+def test_of_many_runs_some_have_colours_and_names_stand_at_the_lines() -> None:
+    lines = [
+        Line(f"retriever-with-a-long-name-{n:02}", [1, 10], [0.1, n / 12])
+        for n in range(12)
+    ]
+    chart = draw_lines(lines, title="t", x="k", y="", bounds=(0, 1))
+    root = ET.fromstring(chart.svg())
+    classes = (e.get("class") or "" for e in root.iter())
+    drawn = [name for name in classes if "k-line" in name]
+    assert sorted(drawn) == sorted([f"k-line k-l{n}" for n in (0, 1, 2, 3, *[7] * 8)])
+    words = [e.text or "" for e in root.iter(f"{SVG}text")]
+    # What all names share is left out, so that what tells them apart is read.
+    assert {"\u202600", "\u202601", "\u202602", "\u202603"} <= {*words}
+
+
+def test_names_are_cut_in_the_middle() -> None:
+    name = "a-very-long-name-of-a-retriever-with-its-version-at-the-end-v07"
+    chart = draw_bars({name: {"x": 0.7, "rest": 0.3}, "b": {}}, title="t")
+    assert "a-very-lon\u2026he-end-v07" in chart.body
+
+
+def test_every_part_of_a_bar_has_its_number() -> None:
+    row = {"nDCG@5": 0.95, "order of the top": 0.02, "not retrieved": 0.03}
+    body = draw_bars({"run": row}, title="t").body
+    assert ">0.950<" in body
+    assert "order of the top 0.020, not retrieved 0.030" in body
 
 
 def test_headroom_adds_up_to_one() -> None:

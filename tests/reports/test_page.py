@@ -37,6 +37,10 @@ SAMPLES = [
 ]
 
 
+# Nobody retrieves these, and no gold names them.
+SELDOM = {f"d{n}" for n in range(24, 29)}
+
+
 class Page(HTMLParser):
     """The scripts of a page by their type, its tags, and its text."""
 
@@ -62,14 +66,21 @@ class Page(HTMLParser):
 
 
 def data_of(page: str) -> Any:
-    found = re.search(r'id="data">(.*?)</script>', page, re.DOTALL)
-    assert found is not None
-    return json.loads(found[1])
+    (found,) = unpacked(page, 'id="data"')
+    return found
 
 
-def blocks_of(page: str) -> list[Any]:
-    found = re.findall(r'class="block">(.*?)</script>', page)
+def unpacked(page: str, which: str) -> list[Any]:
+    found = re.findall(rf"{which}>(.*?)</script>", page)
     return [json.loads(gzip.decompress(base64.b64decode(text))) for text in found]
+
+
+def rows_of(page: str) -> list[Any]:
+    return [row for block in unpacked(page, 'class="block"') for row in block]
+
+
+def texts_of(page: str) -> list[Any]:
+    return [text for block in unpacked(page, 'class="texts"') for text in block]
 
 
 def evaluated(**options: Any) -> karat.Evaluation:
@@ -104,22 +115,18 @@ def test_the_table_holds_every_query_and_the_blocks_their_texts() -> None:
     data = data_of(page)
     assert data["queries"] == ["q1", "q2"]
     assert data["questions"] == ["How long do refunds take?", "Who pays?"]
-    assert [[data["tags"][n] for n in row] for row in data["tagged"]] == [
-        ["refunds"],
-        [],
-    ]
+    assert data["facets"]["tag"] == {"names": ["refunds"], "rows": [[0], []]}
     assert data["scores"] == [[[0.0, 0.0], [1.0, 0.0], [0.5, 0.0]]]
     assert data["first"] == [[2, 0]]
-    (block,) = blocks_of(page)
-    assert ["b", SAMPLES[0]["retrieved"][1]["text"]] in block["documents"]  # type: ignore[index]
-    first = block["rows"][0]
-    assert first["gold"][0][2] == "Refunds take five days"
-    assert first["systems"][0]["first"] == [2]
+    first, texts = rows_of(page)[0], texts_of(page)
+    ranked = [texts[n] for n in first["systems"][0]["ranking"]]
+    assert ranked == [[d["id"], d["text"]] for d in SAMPLES[0]["retrieved"]]  # type: ignore[index]
+    assert texts[first["gold"][0][2]][1] == "Refunds take five days"
+    assert first["systems"][0]["found"] == [[2, 0]]
 
 
 def test_evidence_names_the_characters_that_count() -> None:
-    (block,) = blocks_of(evaluated().to_html())
-    found = block["rows"][0]["systems"][0]["evidence"]
+    found = rows_of(evaluated().to_html())[0]["systems"][0]["evidence"]
     text = SAMPLES[0]["retrieved"][1]["text"]  # type: ignore[index]
     rank, _, ranges, share, _ = found[0]
     assert (rank, share) == (2, 1.0)
@@ -128,7 +135,7 @@ def test_evidence_names_the_characters_that_count() -> None:
 
 def test_a_page_without_texts_holds_none() -> None:
     page = evaluated().without_texts().to_html()
-    inside = json.dumps(blocks_of(page)) + page
+    inside = json.dumps([data_of(page), rows_of(page), texts_of(page)]) + page
     for words in ("refunds take", "Ships on", "The sender pays", "Who pays"):
         assert words.lower() not in inside.lower()
     assert data_of(page)["queries"] == ["q1", "q2"]
@@ -138,9 +145,81 @@ def test_several_runs_share_the_texts_of_a_query() -> None:
     board = karat.leaderboard(
         {"one": SAMPLES, "two": SAMPLES}, metrics=["recall@5"], keep=5
     )
-    (block,) = blocks_of(board.to_html())
-    assert len(block["documents"]) == 3
-    assert [len(row["systems"]) for row in block["rows"]] == [2, 2]
+    page = board.to_html()
+    retrieved = [text for text in texts_of(page) if text[0] is not None]
+    assert len(retrieved) == 3
+    assert [len(row["systems"]) for row in rows_of(page)] == [2, 2]
+
+
+def test_a_text_is_in_the_page_once_however_often_it_was_retrieved() -> None:
+    corpus = {f"d{n}": f"The text of document {n}." for n in range(30)}
+    run = {f"q{n}": [*corpus][n % 5 : n % 5 + 20] for n in range(500)}
+    gold = {query: {"d29": 1, "d3": 2} for query in run}
+    result = karat.evaluate(run, gold=gold, corpus=corpus, keep=20, match="id")
+    page = result.to_html()
+    assert sorted(texts_of(page)) == sorted(
+        [name, text] for name, text in corpus.items() if name not in SELDOM
+    )
+    # What should have been found says what it says, though nobody retrieved it.
+    (missed, grade, number), _ = rows_of(page)[0]["gold"]
+    assert (missed, grade) == ("d29", 1)
+    assert texts_of(page)[number] == ["d29", corpus["d29"]]
+    assert "document 29" not in result.without_texts().to_html()
+
+
+def test_missed_documents_are_told_by_a_loaded_evaluation_too(tmp_path: Path) -> None:
+    corpus = {"a": "Alpha.", "b": "Beta."}
+    result = karat.evaluate(
+        {"q": ["a"]},
+        gold={"q": {"b": 1}},
+        corpus=corpus,
+        keep=5,
+        match="id",
+        force=True,
+    )
+    result.save(tmp_path / "r.json")
+    page = karat.load(tmp_path / "r.json").to_html()
+    assert ["b", "Beta."] in texts_of(page)
+
+
+def test_the_grades_to_label_by_are_those_of_the_gold() -> None:
+    def grades(gold: dict[str, dict[str, float]]) -> Any:
+        return data_of(karat.evaluate({"q": ["a"]}, gold=gold).to_html())["grades"]
+
+    assert grades({"q": {"a": 1}}) == [0, 1]
+    assert grades({"q": {"a": 1, "b": 4}}) == [0, 1, 2, 3, 4]
+    assert grades({"q": {"a": 0.5, "b": 1, "c": 2}}) == [0, 0.5, 1, 2]
+
+
+def test_sections_come_in_the_order_in_which_one_asks() -> None:
+    before, after = evaluated(), evaluated(depth=1)
+    page = karat.compare(before, after, force=True, by_tag=True).to_html(before, after)
+    found = re.findall(r'<a href="#([^"=]*)">', page)
+    assert found == [
+        *("verdict", "comparison", "change", "queries", "slices", "charts"),
+        *("labels", "method"),
+    ]
+    assert [f'id="{name}"' in page for name in found] == [True] * len(found)
+    assert 'href="#tag=refunds"' in page
+
+
+def test_every_candidate_has_its_verdict() -> None:
+    good, bad = (
+        {f"q{n}": ["a", "b"] if n % 2 == m else ["b", "a"] for n in range(60)}
+        for m in (0, 2)
+    )
+    gold = {query: {"a": 1} for query in good}
+    best = {query: ["a", "b"] for query in good}
+    runs = [
+        karat.evaluate(run, gold=gold, metrics=["rr", "recall@1"], name=name)
+        for name, run in (("half", good), ("none", bad), ("all", best))
+    ]
+    page = karat.compare(*runs).to_html(*runs)
+    pills = re.findall(r'<strong class="(\w+)">([^<]*)</strong>( \w+)', page)
+    assert pills == [
+        ("bad", "worse by 2 (rr, recall@1)", " none"),
+        ("good", "better by 2 (rr, recall@1)", " all"),
+    ]
 
 
 def test_what_would_be_too_large_is_cut_and_told() -> None:
@@ -148,13 +227,12 @@ def test_what_would_be_too_large_is_cut_and_told() -> None:
     long = [{**SAMPLES[0], "retrieved": [{"id": "a", "text": digits}]}]
     result = karat.evaluate(long, metrics=["recall@1"], keep=1)
     details = Details(karat.leaderboard({"run": result}))
-    blocks, told = details.blocks(budget=2000)
-    assert told == "Texts are cut to 2000 characters, to keep the page below 0 MB."
-    assert json.loads(gzip.decompress(base64.b64decode(blocks[0])))["documents"] == [
-        ["a", digits[:2000] + "\N{HORIZONTAL ELLIPSIS}"]
+    packed = details.packed(budget=2000)
+    assert packed.note.startswith("Texts are cut to 2000 characters, to keep the page")
+    assert json.loads(gzip.decompress(base64.b64decode(packed.texts[0])))[0] == [
+        *("a", digits[:2000] + "\N{HORIZONTAL ELLIPSIS}")
     ]
-    _, told = details.blocks(budget=10)
-    assert told.startswith("Texts are left out")
+    assert details.packed(budget=10).note.startswith("Texts are left out")
 
 
 def test_a_comparison_has_its_verdict_and_moves() -> None:
@@ -185,9 +263,9 @@ def test_a_page_is_saved_by_its_ending(tmp_path: Path) -> None:
     result.save(tmp_path / "r.json")
     again = karat.load(tmp_path / "r.json")
     assert again == result
-    # What was saved knows its texts, but not what the gold said.
-    (block,) = blocks_of(again.to_html())
-    assert block["rows"][0]["question"] == "How long do refunds take?"
+    # What was saved knows its texts, and what the gold said.
+    assert rows_of(again.to_html()) == rows_of(result.to_html())
+    assert texts_of(again.to_html()) == texts_of(result.to_html())
 
 
 def test_hostile_tables_are_text() -> None:
@@ -202,7 +280,7 @@ def test_notes_and_more_tables_are_shown() -> None:
     name = next(iter(result.traces[0].first_ranks))
     notes = {"q1": {name: ["split over chunks"]}}
     page = as_html(result, notes=notes, more={"Judge": [Table(["a"], [["b"]])]})
-    assert blocks_of(page)[0]["rows"][0]["notes"] == {name: ["split over chunks"]}
+    assert rows_of(page)[0]["notes"] == {name: ["split over chunks"]}
     assert "Judge</h2>" in page
 
 
@@ -214,8 +292,7 @@ def test_evidence_that_is_not_word_for_word_comes_from_the_matcher() -> None:
     ]
     sample = {"id": "q", "retrieved": parts, "passages": [gold]}
     result = karat.evaluate([sample], metrics=["recall@5"])
-    (block,) = blocks_of(result.to_html())
-    found = block["rows"][0]["systems"][0]["evidence"]
+    found = rows_of(result.to_html())[0]["systems"][0]["evidence"]
     assert [rank for rank, *_ in found] == [1, 2]
     for rank, _, ranges, _, _ in found:
         words = "".join(parts[rank - 1][a:b] for a, b in ranges)

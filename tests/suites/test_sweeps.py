@@ -175,7 +175,7 @@ def test_a_sweep_is_a_value(tmp_path: Path) -> None:
     assert frame["best"].tolist() == [False, True]
     assert "<td" in result._repr_html_()
     assert repr(result) == "<Sweep of 2 settings, 64 queries, best size=640>"
-    assert "Not beaten in both: 40, 640." in result.plot("tokens").description
+    assert "Not beaten in both: size 40, size 640." in result.plot("tokens").description
     assert "<svg" in result.to_html()
     with pytest.raises(UsageError, match="unknown cost 'token'; did you mean 'tokens'"):
         result.plot("token")

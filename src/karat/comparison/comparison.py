@@ -205,6 +205,7 @@ class Comparison(PlainResult):
     def movers_table(self, most: int = _SHOWN) -> Table:
         """The queries that changed most, with the ranks of their gold items."""
         shown = self.movers[:most]
+        ordered = sorted(shown, key=attrgetter("difference"))
         several = len(self.candidates) > 1
         rows = [
             [
@@ -216,7 +217,7 @@ class Comparison(PlainResult):
                 f"{mover.difference:+.4f}",
                 _moves(mover.ranks),
             ]
-            for mover in sorted(shown, key=attrgetter("difference"))
+            for mover in ordered
         ]
         metric = shown[0].metric if shown else ""
         every = [one for one in self.differences if one.metric == metric]
@@ -225,7 +226,9 @@ class Comparison(PlainResult):
         title = f"queries that changed most by {metric}, losses first"
         title += part if changed > len(shown) else ""
         columns = ["query", "text", "candidate", "before", "after", "change", "ranks"]
-        return Table(columns, rows, title=title, texts=(0, 1, 2, 6)).without_empty()
+        links = [("q", mover.query) for mover in ordered]
+        table = Table(columns, rows, title=title, texts=(0, 1, 2, 6), links=links)
+        return table.without_empty()
 
     def headroom_table(self) -> Table | None:
         """The parts of each run's headroom beside each other; None without hits."""

@@ -143,6 +143,7 @@ class Gold:
             item, which any of them satisfies.
         subtopics: how well documents serve single subtopics of a query: query ->
             document -> subtopic -> grade. `documents` holds the best grade of each.
+        texts: what relevant documents say, by their ids, where a corpus told it.
         notices: what was seen while reading it.
     """
 
@@ -159,6 +160,7 @@ class Gold:
     subtopics: Mapping[str, Mapping[str, Mapping[str, float]]] = field(
         default_factory=dict
     )
+    texts: Mapping[str, str] = field(default_factory=dict)
     notices: tuple[Notice, ...] = field(default=(), compare=False)
 
     def __repr__(self) -> str:

@@ -29,6 +29,7 @@ class Table:
         texts: which columns are text; the first unless said otherwise.
         bold: the row and column of cells that stand out, on paper.
         spare: how many of the last columns are left out where there is no room.
+        links: where in a page with every query each row leads, such as ("q", "q08").
     """
 
     columns: Sequence[str]
@@ -38,6 +39,7 @@ class Table:
     texts: Sequence[int] = (0,)
     bold: Collection[tuple[int, int]] = ()
     spare: int = 0
+    links: Sequence[tuple[str, str]] = ()
 
     @property
     def width(self) -> int:

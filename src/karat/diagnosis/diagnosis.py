@@ -309,7 +309,8 @@ class Diagnosis(PlainResult):
         )
         columns = ["cause", "misses", "queries", "recall", "what would help most"]
         notes = [*unexamined_notes(self.not_examined), *self.notes]
-        return Table(columns, rows, title=title, notes=notes, texts=(0, 4))
+        links = [("cause", cause) for cause in self.totals]
+        return Table(columns, rows, title=title, notes=notes, texts=(0, 4), links=links)
 
     def finding_table(self) -> Table:
         """What is wrong with the run as a whole."""
@@ -319,7 +320,7 @@ class Diagnosis(PlainResult):
 
     def miss_table(self, most: int = _SHOWN) -> Table:
         """Some misses of each cause with their evidence."""
-        rows = []
+        rows, links = [], []
         for cause in self.totals:
             own = (miss for miss in self.misses if miss.cause == cause)
             for miss in islice(own, max(1, most // len(self.totals))):
@@ -331,10 +332,11 @@ class Diagnosis(PlainResult):
                 )
                 why = f"{miss.reason}; differs: {differs}" if differs else miss.reason
                 rows.append([query, item, cause, why])
+                links.append(("q", miss.query))
         title = f"misses: {len(rows)} of {len(self.misses)}"
         title += "; -o FILE.html has all" if len(rows) < len(self.misses) else ""
         columns = ["query", "gold item", "cause", "evidence"]
-        return Table(columns, rows, title=title, texts=range(4))
+        return Table(columns, rows, title=title, texts=range(4), links=links)
 
     def curve_tables(self) -> list[Table]:
         """Recall at growing k, the text read in growing budgets, and the headroom."""
@@ -405,9 +407,9 @@ class Diagnosis(PlainResult):
         """All that a person is shown: the tables that have a row, and the summary."""
         return [table for own in self._by_heading().values() for table in own]
 
-    def _by_heading(self) -> dict[str, list[Table]]:
+    def _by_heading(self, most: int = _SHOWN) -> dict[str, list[Table]]:
         first, summary = self.finding_table(), self.summary()
-        why = (first, summary, self.miss_table())
+        why = (first, summary, self.miss_table(most))
         far = (*self.curve_tables(), self.bound_table(), self.slice_table())
         return {
             "Why gold was missed": [one for one in why if one.rows or one is summary],
@@ -427,13 +429,18 @@ class Diagnosis(PlainResult):
         for miss in self.misses:
             note = f"{miss.cause}: {miss.reason}. {miss.fix}".removesuffix(". ")
             notes.setdefault(miss.query, {}).setdefault(miss.item, []).append(note)
-            causes.setdefault(miss.query, {})[f"missed: {miss.cause}"] = None
-        slices = {query: [*own] for query, own in causes.items()}
+            causes.setdefault(miss.query, {})[miss.cause] = None
         most = max(self.k, _ON_PAGE)
         rows = self.evaluation.kept.items()
         short = replace(self.evaluation, kept={q: row[:most] for q, row in rows})
+        every = self._by_heading(len(self.misses) * len(self.totals))
         return str(
-            SHOWN["page"](short, notes=notes, slices=slices, more=self._by_heading())
+            SHOWN["page"](
+                short,
+                notes=notes,
+                causes={query: [*own] for query, own in causes.items()},
+                more=every,
+            )
         )
 
 

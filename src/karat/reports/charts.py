@@ -4,6 +4,7 @@ They know numbers and names, and nothing of evaluations: whoever has numbers of
 another kind draws them with the same functions.
 """
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -15,16 +16,35 @@ from karat.reports.drawing import (
     Chart,
     Frame,
     chart_of,
+    escaped,
     legend_of,
     limits_around,
     short_name,
+    short_names,
     short_number,
     signed,
     text_at,
     ticks_between,
 )
 
-_BINS = 10
+FOREGROUND = 4
+"""So many series have a colour of their own; of more, the others are grey."""
+
+_BINS, _CELLS = 10, 40
+_GOOD, _BAD, _GREY = 2, 4, 7
+_NAMES, _ROW_NAME = 120.0, 22
+_BAR = 44
+_PARTS = ("k-f0", "k-f1", "k-f3")
+_CIRCLE = "M-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0 -9 0z"
+# Colour and shape of a verdict's mark: which way it points says the same as its colour.
+_VERDICTS = {
+    "better": (_GOOD, "M0 -6l6 11h-12z"),
+    "worse": (_BAD, "M0 6l6 -11h-12z"),
+    "no different": (0, "M-4.5 -4.5h9v9h-9z"),
+    "different": (3, "M0 -6l6 6l-6 6l-6 -6z"),
+    "undecided": (_GREY, f"{_CIRCLE}M-2.5 0a2.5 2.5 0 1 1 5 0a2.5 2.5 0 1 1 -5 0z"),
+    "": (0, _CIRCLE),
+}
 _KEY = '<rect class="k-bar {}" opacity="{:.2f}" width="12" height="12" rx="2"/>'
 
 
@@ -56,32 +76,41 @@ class Point:
 def draw_lines(
     lines: Sequence[Line], *, title: str, x: str, y: str, bounds: tuple[float, float]
 ) -> Chart:
-    """Lines with bands over a common axis; a wide range of x is shown by powers."""
+    """Lines with bands over a common axis; a wide range of x is shown by powers.
+
+    Of more lines than colours tell apart only the first have one, and names stand at
+    their ends.
+    """
     xs = sorted({float(one) for line in lines for one in line.xs}) or [1.0]
+    many = len(lines) > FOREGROUND
     keys = [
         f'<path class="k-line k-l{n % len(COLOURS)}" d="M0 6h14"{_dash(n)}/>'
         for n in range(len(lines))
     ]
-    legend, top = legend_of([line.name for line in lines], keys)
-    frame = Frame.around(xs, bounds, top)
+    legend, top = ("", 40.0) if many else legend_of([one.name for one in lines], keys)
+    frame = Frame.around(xs, bounds, top, margin=_NAMES if many else RIGHT)
     # About ten of the numbers have room to be written out.
     some = xs[:: -(-len(xs) // 10)]
     marks = [legend, frame.axes(some, ticks_between(*bounds), x, y)]
-    for place, line in enumerate(lines):
-        colour = place % len(COLOURS)
+    for place, line in reversed([*enumerate(lines)]):
+        plain = many and place >= FOREGROUND
+        colour = _GREY if plain else place
         points = [*zip(line.xs, line.ys, strict=True)]
-        if len(line.low) == len(line.high) == len(points) > 1:
+        if len(line.low) == len(line.high) == len(points) > 1 and not plain:
             there = [*zip(line.xs, line.high, strict=True)]
             back = [*zip(line.xs, line.low, strict=True)][::-1]
             path = frame.path([*there, *back])
             marks.append(f'<path class="k-band k-f{colour}" d="{path}Z"/>')
-        path = frame.path(points)
-        marks.append(f'<path class="k-line k-l{colour}" d="{path}"{_dash(place)}/>')
-        for at in points:
+        path, dash = frame.path(points), "" if plain else _dash(place)
+        thin = ' opacity="0.45"' if plain else ""
+        marks.append(f'<path class="k-line k-l{colour}" d="{path}"{dash}{thin}/>')
+        for at in () if plain else points:
             left, down = frame.at(*at)
             marks.append(
                 f'<circle class="k-f{colour}" cx="{left}" cy="{down}" r="2.5"/>'
             )
+    if many:
+        marks += _names_at_ends(frame, lines)
     told = (
         f"{line.name}: "
         + ", ".join(
@@ -92,6 +121,28 @@ def draw_lines(
         for line in lines
     )
     return chart_of(title, " ".join(told), marks, frame.bottom + 40)
+
+
+def _names_at_ends(frame: Frame, lines: Sequence[Line]) -> list[str]:
+    """The names of lines where they end, those with a colour first, none upon another.
+
+    A name for which there is no room is left to the description.
+    """
+    names = short_names([line.name for line in lines], int(_NAMES / LETTER) - 1)
+    taken: list[float] = []
+    marks = []
+    for place, (line, name) in enumerate(zip(lines, names, strict=True)):
+        left, down = frame.at(line.xs[-1], line.ys[-1])
+        # The next free line above or below, no further than three away.
+        tries = (down + step * LETTER * 1.5 for step in (0, 1, -1, 2, -2, 3, -3))
+        free = (at for at in tries if all(abs(at - o) >= LETTER * 1.5 for o in taken))
+        if (at := next(free, None)) is None:
+            continue
+        taken.append(at)
+        plain = place >= FOREGROUND
+        kind = "" if plain else f"k-name k-f{place}"
+        marks.append(text_at(left + 7, at + 4, name, "start", kind))
+    return marks
 
 
 def draw_scatter(points: Sequence[Point], *, title: str, x: str, y: str) -> Chart:
@@ -129,6 +180,55 @@ def draw_scatter(points: Sequence[Point], *, title: str, x: str, y: str) -> Char
     told = (f"{p.name}: {short_number(p.y)} at {short_number(p.x)}" for p in points)
     unbeaten = ", ".join(point.name for point in best)
     description = f"{y} by {x}. {'; '.join(told)}. Not beaten in both: {unbeaten}."
+    return chart_of(title, description, marks, frame.bottom + 40)
+
+
+def draw_pairs(
+    pairs: Sequence[tuple[str, float, float]],
+    *,
+    title: str,
+    x: str,
+    y: str,
+    bounds: tuple[float, float],
+    sign: int = 1,
+) -> Chart:
+    """What each query scores before and after: a dot, larger where many lie upon it."""
+    dots: dict[tuple[float, float], list[str]] = {}
+    low, high = bounds
+    step = (high - low) / _CELLS
+    for query, before, after in pairs:
+        cell = (
+            low + round((before - low) / step) * step,
+            low + round((after - low) / step) * step,
+        )
+        # The two sides of the diagonal are different verdicts, however close.
+        if before != after and cell[0] == cell[1]:
+            cell = (cell[0], cell[1] + (step if after > before else -step) / 2)
+        dots.setdefault(cell, []).append(query)
+    kinds = {"better": _GOOD, "worse": _BAD, "the same": _GREY}
+    counts = dict.fromkeys(kinds, 0)
+    drawn = []
+    frame = Frame.around([low, high], bounds, 74, room=0.03)
+    for (before, after), queries in sorted(dots.items(), key=lambda d: -len(d[1])):
+        change = sign * (after - before)
+        kind = "better" if change > 0 else "worse" if change < 0 else "the same"
+        counts[kind] += len(queries)
+        left, down = frame.at(before, after)
+        size = min(3 + 1.5 * math.log2(len(queries)), 12)
+        more = f" and {len(queries) - 1} more" if len(queries) > 1 else ""
+        drawn.append(
+            f'<circle class="k-f{kinds[kind]} k-dot" cx="{left}" cy="{down}" '
+            f'r="{size:.1f}" data-q="{escaped(queries[0])}"><title>'
+            f"{escaped(queries[0])}{more}</title></circle>"
+        )
+    told = [f"{count} {kind}" for kind, count in counts.items() if count]
+    keys = [_KEY.format(f"k-f{kinds[kind]}", 1) for kind in counts if counts[kind]]
+    legend, _ = legend_of(told, keys) if len(told) > 1 else ("", 0)
+    ticks = ticks_between(low, high)
+    ends = frame.path([(low, low), (high, high)])
+    marks = [legend, frame.axes(ticks, ticks, x, y), *drawn]
+    marks.insert(2, f'<path class="k-axis k-front" d="{ends}"/>')
+    description = f"{x} across, {y} up; of the queries {', '.join(told)}."
     return chart_of(title, description, marks, frame.bottom + 40)
 
 
@@ -191,61 +291,66 @@ def draw_bars(rows: Mapping[str, Mapping[str, float]], *, title: str) -> Chart:
     """A bar of length 1 for each row, cut into its parts: what each part takes of it.
 
     The first part is what was reached, and the others are what it lacks, each with
-    its number where there is room for it.
+    its number: below the bar where there is no room for it.
     """
     parts = [*dict.fromkeys(part for row in rows.values() for part in row)]
-    fills = [("k-f0", 1.0 - 0.65 * n / len(parts)) for n in range(len(parts))]
-    fills[1:] = [(name, shade - 0.2) for name, shade in fills[1:-1]] + [("k-rest", 1.0)]
-    legend, top = legend_of(parts, [_KEY.format(*fill) for fill in fills])
-    wide = (
-        min(max((len(short_name(name)) for name in rows), default=0) * LETTER, 150) + 10
-    )
+    fills = [*_PARTS[: len(parts) - 1], "k-rest"]
+    legend, top = legend_of(parts, [_KEY.format(fill, 1) for fill in fills])
+    names = short_names([*rows], _ROW_NAME)
+    wide = max(map(len, names), default=0) * LETTER + 10
     marks = [legend]
-    for line, (name, row) in enumerate(rows.items()):
-        up, left = top + line * 34, wide
-        marks.append(text_at(wide - 8, up + 16, short_name(name), "end", "k-ink"))
+    for line, (name, row) in enumerate(zip(names, rows.values(), strict=True)):
+        up, left = top + line * _BAR, wide
+        narrow = []
+        marks.append(text_at(wide - 8, up + 16, name, "end", "k-ink"))
         for place, part in enumerate(parts):
             share = max(row.get(part, 0.0), 0.0)
             long = share * (WIDTH - wide - RIGHT)
-            colour, shade = fills[place]
             marks.append(
-                f'<rect class="k-bar {colour}" opacity="{shade:.2f}" x="{left:.1f}" '
-                f'y="{up:.1f}" width="{max(long - 1, 0):.1f}" height="22" rx="2"/>'
+                f'<rect class="k-bar {fills[place]}" x="{left:.1f}" y="{up:.1f}" '
+                f'width="{max(long - 1, 0):.1f}" height="22" rx="2"/>'
             )
             if long > LETTER * 5 + 4:
-                on = "k-ink" if place else "k-on"
+                on = "k-ink" if fills[place] == "k-rest" else "k-on"
                 marks.append(
                     text_at(left + long / 2, up + 15, f"{share:.3f}", "middle", on)
                 )
+            else:
+                narrow.append(f"{part} {share:.3f}")
             left += long
+        marks.append(text_at(WIDTH - RIGHT, up + 36, ", ".join(narrow), "end"))
     told = (
         f"{name}: " + ", ".join(f"{part} {share:.3f}" for part, share in row.items())
         for name, row in rows.items()
     )
-    return chart_of(title, f"{'; '.join(told)}.", marks, top + len(rows) * 34 + 6)
+    return chart_of(title, f"{'; '.join(told)}.", marks, top + len(rows) * _BAR + 6)
 
 
 def draw_intervals(
-    rows: Sequence[tuple[str, float, tuple[float, float] | None]],
+    rows: Sequence[tuple[str, float, tuple[float, float] | None, str]],
     *,
     title: str,
     zero: bool = False,
 ) -> Chart:
-    """A mark for each number, and a line for what it may be by chance."""
-    values = [v for _, mean, pair in rows for v in (mean, *(pair or ()))]
+    """A mark for each number, and a line for what it may be by chance.
+
+    Colour and shape of a mark follow the verdict, where rows bring one.
+    """
+    values = [v for _, mean, pair, _ in rows for v in (mean, *(pair or ()))]
     low, high = limits_around([*values, *([0.0] if zero else [])])
-    wide = (
-        min(max((len(short_name(row[0])) for row in rows), default=0) * LETTER, 170)
-        + 12
-    )
+    names = short_names([row[0] for row in rows], _ROW_NAME)
+    wide = max(map(len, names), default=0) * LETTER + 12
     scale = (WIDTH - wide - 62) / (high - low)
-    top = 34.0
+    kinds = [*dict.fromkeys(row[3] for row in rows)]
+    keys = [f'<g transform="translate(7 6)">{_mark(kind)}</g>' for kind in kinds]
+    legend, top = legend_of(kinds, keys)
     bottom = top + len(rows) * 26
 
     def along(value: float) -> str:
         return f"{wide + (value - low) * scale:.1f}"
 
-    marks = [
+    marks = [legend]
+    marks += [
         f'<path class="k-axis" d="M{along(tick)} {top}V{bottom}"/>'
         + text_at(float(along(tick)), bottom + 16, short_number(tick), "middle")
         for tick in ticks_between(low, high)
@@ -254,22 +359,31 @@ def draw_intervals(
         marks.append(
             f'<path class="k-line k-l7" d="M{along(0.0)} {top - 4}V{bottom}"/>'
         )
-    for place, (name, mean, pair) in enumerate(rows):
+    for place, (name, row) in enumerate(zip(names, rows, strict=True)):
+        _, mean, pair, verdict = row
         down = top + place * 26 + 13
-        marks.append(text_at(wide - 10, down + 4, short_name(name), "end", "k-ink"))
+        colour = _VERDICTS.get(verdict, _VERDICTS[""])[0]
+        marks.append(text_at(wide - 10, down + 4, name, "end", "k-ink"))
         if pair is not None:
             path = f"M{along(pair[0])} {down}H{along(pair[1])}"
-            marks.append(f'<path class="k-line k-l0" d="{path}"/>')
+            marks.append(f'<path class="k-line k-l{colour}" d="{path}"/>')
         marks.append(
-            f'<circle class="k-f0" cx="{along(mean)}" cy="{down}" r="4.5"/>'
+            f'<g transform="translate({along(mean)} {down})">{_mark(verdict)}</g>'
             + text_at(WIDTH - 2, down + 4, signed(mean, zero=zero), "end", "k-ink")
         )
     told = (
         f"{name}: {signed(mean, zero=zero)}"
         + (f" ({pair[0]:.3f} to {pair[1]:.3f})" if pair else "")
-        for name, mean, pair in rows
+        + (f", {verdict}" if verdict else "")
+        for name, mean, pair, verdict in rows
     )
     return chart_of(title, f"{'; '.join(told)}.", marks, bottom + 24)
+
+
+def _mark(verdict: str) -> str:
+    """The mark of a verdict, around the origin."""
+    colour, shape = _VERDICTS.get(verdict, _VERDICTS[""])
+    return f'<path class="k-f{colour} k-mark k-l{colour}" d="{shape}"/>'
 
 
 def draw_matrix(

@@ -1,27 +1,30 @@
 """What a page shows of each query: a table of all, and texts in compressed blocks.
 
-The table is small and there at once. Questions, documents, evidence and reasons lie in
-blocks of some hundred queries, each compressed, which the page unpacks when a row of
-theirs is opened. What would make the file too large is cut, and the page says so.
+The table is small and there at once. Rankings, evidence and reasons lie in blocks of
+some hundred queries, and texts in blocks of their own, each text once; all are
+compressed, and the page unpacks those that an opened query needs. What would make the
+file too large is cut, and the page says so.
 """
 
 import base64
 import gzip
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from itertools import chain
-from typing import Any, TypeAlias
+from itertools import chain, pairwise
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from karat.data.arrays import Ints
 from karat.data.gold import KINDS, Gold
 from karat.data.judgements import Verdict
 from karat.data.matches import Matches
 from karat.data.memory_runs import DocumentRun
 from karat.data.queries import Query
-from karat.data.runs import Document
+from karat.data.runs import Document, TopDocuments
 from karat.data.tables import Table, number
 from karat.matching.shipped import read_matcher
 from karat.results.evaluation import Evaluation
@@ -30,17 +33,33 @@ from karat.results.leaderboard import Leaderboard
 Notes: TypeAlias = Mapping[str, Mapping[str, Sequence[str]]]
 """Sentences on gold items, by query and item."""
 
+Text: TypeAlias = tuple[str | None, str | None]
+"""The id of a document, and what it says; a gold text has no id."""
+
 BUDGET = 25_000_000
 """How many bytes the texts of a page may take."""
 
 _BLOCK = 200
+_TEXTS = 500_000
 _QUESTION = 240
+_WHOLE = sys.maxsize
 # How long texts may be, from the whole text to none, until all of them fit.
-_LENGTHS = (None, 2_000, 600, 200, 0)
+_LENGTHS = (_WHOLE, 5_000, 2_000, 1_000, 600, 400, 200, 100, 0)
 # Of so many queries the matcher is asked once more which words count.
 _EVIDENCE = 600
 _ALL = 1 - 1e-9
 _LOWEST, _TOP, _LONG_NAME = 10, 3, 60
+_SIGNS: Mapping[bool | None, int] = {True: 1, False: -1, None: 0}
+_GRADES, _TOP_GRADE = (0.0, 1.0, 2.0, 3.0), 9
+
+
+class Packed(NamedTuple):
+    """The compressed part of a page: rankings by query, and texts that they name."""
+
+    rows: list[str]
+    texts: list[str]
+    starts: list[int]  # the number of the first text in each block
+    note: str  # what had to be cut
 
 
 class Details:
@@ -50,13 +69,16 @@ class Details:
         self,
         board: Leaderboard,
         notes: Notes | None = None,
-        slices: Mapping[str, Sequence[str]] | None = None,
+        causes: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         self.board = board
         self.notes = notes or {}
-        self.slices = slices or {}
+        self.causes = causes or {}
         left = _EVIDENCE // max(len(board), 1)
-        self.systems = [_System(one, left) for one in board.values()]
+        # Every document and gold text, once; elsewhere it goes by its number.
+        self.texts: dict[Text, int] = {}
+        self.systems = [_System(one, left, self.texts) for one in board.values()]
+        self.by_id = {name: n for (name, text), n in self.texts.items() if text}
         self.facts: dict[str, Query] = {}
         self.queries: list[str] = []
         for one in board.values():
@@ -66,95 +88,172 @@ class Details:
 
     def table(self) -> dict[str, Any]:
         """What the table of queries is made of, column by column."""
-        asked, tagged = [], []
-        for query in self.queries:
-            fact = self.facts.get(query)
-            asked.append((fact.text or "")[:_QUESTION] if fact else "")
-            own = fact.tags if fact else ()
-            tagged.append((*own, *self.slices.get(query, ())))
-        tags = sorted({*chain.from_iterable(tagged)})
-        places = {tag: place for place, tag in enumerate(tags)}
+        known = [self.facts.get(query) for query in self.queries]
+        tags = [fact.tags if fact else () for fact in known]
+        causes = [self.causes.get(query, ()) for query in self.queries]
+        first = [one for one in self.board.values() if one.columns]
         return {
             "size": _BLOCK,
             "systems": [*self.board],
             "metrics": self.board.metrics,
+            "signs": [
+                next(
+                    (
+                        _SIGNS[one[name].higher_is_better]
+                        for one in first
+                        if name in one
+                    ),
+                    1,
+                )
+                for name in self.board.metrics
+            ],
+            "leading": self.board.leading if self.board.metrics else "",
             "queries": self.queries,
-            "questions": asked,
-            "tags": tags,
-            "tagged": [[places[tag] for tag in own] for own in tagged],
+            "questions": [
+                (fact.text or "")[:_QUESTION] if fact else "" for fact in known
+            ],
+            "facets": {"tag": _numbered(tags), "cause": _numbered(causes)},
             "scores": [
                 [system.column(metric, self.queries) for metric in self.board.metrics]
                 for system in self.systems
             ],
             "first": [system.first_relevant(self.queries) for system in self.systems],
             "status": [system.statuses(self.queries) for system in self.systems],
+            "grades": self._grades(),
+            "plain": all(system.plain for system in self.systems),
         }
 
-    def query(
-        self, query: str
-    ) -> tuple[dict[str, Any], list[tuple[str | None, str | None]]]:
-        """One query as a page takes it, and the documents that it numbers."""
-        documents: dict[tuple[str | None, str | None], int] = {}
-        return self._row(query, documents, None), [*documents]
+    def query(self, query: str) -> tuple[dict[str, Any], Sequence[Text]]:
+        """One query as a page takes it, and the texts that it numbers."""
+        return self._row(query), [*self.texts]
 
-    def blocks(self, budget: int = BUDGET) -> tuple[list[str], str]:
+    def _grades(self) -> list[float]:
+        """The grades that gold gives, from 0 on; a common scale where it gives none."""
+        own = {0.0}
+        for system in self.systems:
+            if system.matches is not None:
+                own |= {*np.unique(system.matches.hits.gold_grade).tolist()}
+        highest = max(own)
+        if highest < 1:
+            return [*_GRADES]
+        whole = all(grade == int(grade) for grade in own) and highest <= _TOP_GRADE
+        return [*map(float, range(int(highest) + 1))] if whole else sorted(own)
+
+    def packed(self, budget: int = BUDGET) -> Packed:
         """The compressed texts, and what had to be cut to keep them small."""
+        rows = []
+        for start in range(0, len(self.queries), _BLOCK):
+            own = [*map(self._row, self.queries[start : start + _BLOCK])]
+            for system in chain.from_iterable(row["systems"] for row in own):
+                if system and "scores" in system:
+                    system["scores"] = [*map(_short, system["scores"])]
+            rows.append(compressed(own))
+        left = budget - sum(map(len, rows))
+        sizes = np.array([len(text or "") for _, text in self.texts], np.int64)
+        rate = 0.0
         for longest in _LENGTHS:
-            packed = [*self._packed(longest)]
-            if sum(map(len, packed)) <= budget:
+            total = int(np.minimum(sizes, longest).sum())
+            if longest and rate * total > left:
+                continue
+            texts, starts = self._packed_texts(np.minimum(sizes, longest), longest)
+            size = sum(map(len, texts))
+            if size <= left:
                 break
+            rate = size / max(total, 1)
         told = []
-        if longest is not None:
+        if longest != _WHOLE:
             what = f"cut to {longest} characters" if longest else "left out"
-            size = f"{budget // 1_000_000} MB"
-            told.append(f"Texts are {what}, to keep the page below {size}.")
+            limit = f"{budget // 1_000_000} MB"
+            told.append(f"Texts are {what}, to keep the page below {limit}.")
         if any(system.left < 0 for system in self.systems):
             told.append("There is too much text to mark the words that count in all.")
-        return packed, " ".join(told)
+        return Packed(rows, texts, starts, " ".join(told))
 
-    def _packed(self, longest: int | None) -> Iterator[str]:
-        for start in range(0, len(self.queries), _BLOCK):
-            documents: dict[tuple[str | None, str | None], int] = {}
-            rows = [
-                self._row(query, documents, longest)
-                for query in self.queries[start : start + _BLOCK]
-            ]
-            texts = [[name, _cut(text, longest)] for name, text in documents]
-            block = encoded({"documents": texts, "rows": rows})
-            yield base64.b64encode(gzip.compress(block, 6, mtime=0)).decode()
+    def _packed_texts(self, sizes: Ints, longest: int) -> tuple[list[str], list[int]]:
+        """The texts in blocks of about one size."""
+        part = (sizes.cumsum() - sizes) // _TEXTS
+        starts = np.unique(part, return_index=True)[1].tolist()
+        every = [[name, _cut(text, longest)] for name, text in self.texts]
+        blocks = pairwise([*starts, len(every)])
+        return [compressed(every[start:end]) for start, end in blocks], starts
 
-    def _row(
-        self,
-        query: str,
-        documents: dict[tuple[str | None, str | None], int],
-        longest: int | None,
-    ) -> dict[str, Any]:
+    def _row(self, query: str) -> dict[str, Any]:
         fact = self.facts.get(query)
         known = next(system for system in self.systems if query in system.places)
         said = known.gold_texts(query)
         row: dict[str, Any] = {
-            "question": _cut(fact.text if fact else None, longest),
             "gold": [
-                [name, grade, _cut(said.get(name), longest)]
+                [
+                    *(name, grade),
+                    self.texts.get((None, said[name]))
+                    if name in said
+                    else self.by_id.get(name),
+                ]
                 for name, grade in known.items(query)
             ],
-            "systems": [system.row(query, documents) for system in self.systems],
+            "systems": [system.row(query) for system in self.systems],
         }
+        if fact is not None and len(fact.text or "") > _QUESTION:
+            row["question"] = fact.text
         if query in self.notes:
             row["notes"] = self.notes[query]
         return row
 
 
+def _short(score: float | None) -> float | None:
+    """A score as people read it."""
+    return None if score is None else float(f"{score:.5g}")
+
+
+def _numbered(rows: Sequence[Sequence[str]]) -> dict[str, Any]:
+    """The names in rows, each once and in order, and which of them each row has."""
+    names = sorted({*chain.from_iterable(rows)})
+    places = {name: place for place, name in enumerate(names)}
+    return {"names": names, "rows": [[places[name] for name in row] for row in rows]}
+
+
+def compressed(value: Any) -> str:
+    """JSON in few letters, none of which is markup."""
+    return base64.b64encode(gzip.compress(encoded(value), 6, mtime=0)).decode()
+
+
 class _System:
     """One evaluation, as the rows of a page read it."""
 
-    def __init__(self, evaluation: Evaluation, left: int) -> None:
+    def __init__(
+        self,
+        evaluation: Evaluation,
+        left: int,
+        texts: dict[Text, int],
+    ) -> None:
         self.one = evaluation
         self.places = {query: n for n, query in enumerate(evaluation.queries)}
         self.matcher = next(iter(evaluation.matchers.values()), "")
         self.matches: Matches | None = evaluation.matches.get(self.matcher)
         self.left = left
-        self.evidence: dict[str, list[list[Any]]] = {}
+        kept = evaluation.kept
+        top = kept if isinstance(kept, TopDocuments) else TopDocuments.of(kept)
+        ends = top.count.cumsum()
+        self.stretches = dict(
+            zip(top.queries, zip(ends - top.count, ends, strict=True), strict=True)
+        )
+        nothing = [None] * int(top.count.sum())
+        pairs = zip(top.id or nothing, top.text or nothing, strict=True)
+        self.numbers = [texts.setdefault(pair, len(texts)) for pair in pairs]
+        self.scores = top.score
+        labels = evaluation.labels or Gold()
+        for pair in labels.texts.items():
+            texts.setdefault(pair, len(texts))
+        for query in evaluation.queries:
+            for text in self.gold_texts(query).values():
+                texts.setdefault((None, text), len(texts))
+
+    @property
+    def plain(self) -> bool:
+        """Whether scores follow from grades of ids alone, by the native rules."""
+        labels = self.one.labels
+        plain = labels is None or labels.is_plain
+        return self.matcher == "id" and plain and not self.one.policies.changes()
 
     def column(self, metric: str, queries: Sequence[str]) -> list[float | None]:
         if metric not in self.one:
@@ -233,29 +332,17 @@ class _System:
         judged = (m.verdicts.get(place) for m in self.one.matches.values())
         return next((verdicts for verdicts in judged if verdicts), ())
 
-    def row(
-        self, query: str, documents: dict[tuple[str | None, str | None], int]
-    ) -> dict[str, Any] | None:
-        """The ranking of a query, what each document is worth, and why."""
+    def row(self, query: str) -> dict[str, Any] | None:
+        """The ranking of a query, which items were found at which ranks, and why."""
         if query not in self.places:
             return None
-        items = self.items(query)
-        grades = dict(items) if self.matcher == "id" else {}
-        by_rank: dict[int, list[int]] = {}
-        first = [0] * len(items)
-        for rank, item in self._found(query):
-            by_rank.setdefault(rank, []).append(item)
-            first[item] = first[item] or rank
-        ranking = []
-        for rank, document in enumerate(self.one.kept.get(query, ()), 1):
-            key = (document.id, document.text)
-            own = by_rank.get(rank, [])
-            grade = max((items[item][1] for item in own), default=None)
-            if grade is None and document.id is not None:
-                grade = grades.get(document.id)
-            place = documents.setdefault(key, len(documents))
-            ranking.append([place, document.score, grade, own])
-        row: dict[str, Any] = {"ranking": ranking, "first": first}
+        own = slice(*self.stretches.get(query, (0, 0)))
+        row: dict[str, Any] = {
+            "ranking": self.numbers[own],
+            "found": self._found(query),
+        }
+        if self.scores:
+            row["scores"] = [*self.scores[own]]
         if verdicts := self._verdicts(query):
             row["verdicts"] = [
                 [
@@ -271,23 +358,21 @@ class _System:
 
     def _evidence(self, query: str) -> list[list[Any]]:
         """Which characters of which document speak for which gold item."""
-        labels, kept = self.one.labels, self.one.kept.get(query, ())
         coverage = self.matches.hits.coverage if self.matches else None
-        if labels is None or coverage is None or not any(d.text for d in kept):
+        if self.one.labels is None or coverage is None:
             return []
-        if query not in self.evidence:
-            place = self.places[query]
-            own = slice(
-                *np.searchsorted(coverage.item, self._starts[0][place : place + 2])
-            )
-            rises = zip(
-                (coverage.item[own] - self._starts[0][place]).tolist(),
-                coverage.item_rank[own].tolist(),
-                coverage.share[own].tolist(),
-                strict=True,
-            )
-            self.evidence[query] = self._looked_up(query, [*rises], kept)
-        return self.evidence[query]
+        kept = self.one.kept.get(query, ())
+        if not any(document.text for document in kept):
+            return []
+        place = self.places[query]
+        own = slice(*np.searchsorted(coverage.item, self._starts[0][place : place + 2]))
+        rises = zip(
+            (coverage.item[own] - self._starts[0][place]).tolist(),
+            coverage.item_rank[own].tolist(),
+            coverage.share[own].tolist(),
+            strict=True,
+        )
+        return self._looked_up(query, [*rises], kept)
 
     def _looked_up(
         self,
@@ -319,8 +404,8 @@ class _System:
         ]
 
 
-def _cut(text: str | None, longest: int | None) -> str | None:
-    if not text or longest is None or len(text) <= longest:
+def _cut(text: str | None, longest: int) -> str | None:
+    if not text or len(text) <= longest:
         return text
     return f"{text[:longest]}\N{HORIZONTAL ELLIPSIS}" if longest else None
 

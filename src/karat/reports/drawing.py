@@ -11,6 +11,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import takewhile
 from pathlib import Path
 
 from karat.data.tables import clean
@@ -50,7 +51,9 @@ STYLE = (
     ".k-chart .k-title{font-weight:600;font-size:13px}"
     ".k-chart .k-line{fill:none;stroke-width:2;stroke-linejoin:round}"
     ".k-chart .k-band{opacity:.14;stroke:none}.k-chart .k-axis{stroke-width:1}"
-    ".k-chart .k-bar{stroke:none}.k-chart .k-front{stroke-dasharray:4 4}"
+    ".k-chart .k-bar{stroke:none}.k-chart .k-mark{stroke-width:1;fill-rule:evenodd}"
+    ".k-chart .k-dot{opacity:.75}.k-chart .k-name{font-weight:600}"
+    ".k-chart .k-front{stroke-dasharray:4 4}"
     + _rules(0, "#1d2430", "#566072", "#d5dae3", "#ffffff")
     + "@media (prefers-color-scheme:dark){"
     + _rules(1, "#e8ebf1", "#a3adbd", "#3a4352", "#10151d")
@@ -62,6 +65,7 @@ WIDTH = 480.0
 LEFT, RIGHT = 46.0, 14.0
 LETTER = 7.6
 _LONGEST = 34
+_SHARED = 8
 _SPREAD = 12.0
 _WIDE = 1000
 
@@ -90,8 +94,8 @@ class Chart:
             f'<svg xmlns="http://www.w3.org/2000/svg" class="k-chart" role="img" '
             f'viewBox="0 0 {WIDTH:g} {self.height:g}" width="{WIDTH:g}" '
             f'height="{self.height:g}" aria-labelledby="{name}t {name}d">'
-            f'<title id="{name}t">{_escaped(self.title)}</title>'
-            f'<desc id="{name}d">{_escaped(self.description)}</desc>'
+            f'<title id="{name}t">{escaped(self.title)}</title>'
+            f'<desc id="{name}d">{escaped(self.description)}</desc>'
             f"{f'<style>{STYLE}</style>' if style else ''}{self.body}</svg>"
         )
 
@@ -133,6 +137,7 @@ class Frame:
     top: float
     bottom: float
     powers: bool
+    margin: float = RIGHT
 
     @classmethod
     def around(
@@ -143,6 +148,7 @@ class Frame:
         *,
         room: float = 0.0,
         straight: bool = False,
+        margin: float = RIGHT,
     ) -> "Frame":
         """A frame that holds these numbers, below what stands on top."""
         first, last = min(xs, default=0.0), max(xs, default=1.0)
@@ -152,14 +158,15 @@ class Frame:
         powers = not straight and not room and first > 0 and last / first > _SPREAD
         low, high = bounds
         high = high if high > low else low + 1.0
-        return cls(first - spare, last + spare, low, high, top, top + 190, powers)
+        ends = first - spare, last + spare
+        return cls(*ends, low, high, top, top + 190, powers, margin)
 
     def at(self, x: float, y: float) -> tuple[float, float]:
         """Where a pair of numbers lies, in pixels from the upper left."""
         first, last = self.left, self.right
         if self.powers:
             x, first, last = math.log(x), math.log(first), math.log(last)
-        across = (x - first) / (last - first) * (WIDTH - LEFT - RIGHT)
+        across = (x - first) / (last - first) * (WIDTH - LEFT - self.margin)
         up = (y - self.low) / (self.high - self.low) * (self.bottom - self.top)
         return round(LEFT + across, 1), round(self.bottom - up, 1)
 
@@ -174,13 +181,13 @@ class Frame:
         for tick in up:
             _, down = self.at(self.left, tick)
             marks.append(
-                f'<path class="k-axis" d="M{LEFT} {down}H{WIDTH - RIGHT}"/>'
+                f'<path class="k-axis" d="M{LEFT} {down}H{WIDTH - self.margin}"/>'
                 + text_at(LEFT - 7, down + 4, short_number(tick), "end")
             )
         for tick in across:
             left, _ = self.at(tick, self.low)
             marks.append(text_at(left, self.bottom + 17, short_number(tick), "middle"))
-        middle = (LEFT + WIDTH - RIGHT) / 2
+        middle = (LEFT + WIDTH - self.margin) / 2
         marks.append(text_at(middle, self.bottom + 34, x, "middle"))
         if y:
             marks.append(text_at(LEFT - 38, self.top - 10, y, "start"))
@@ -218,18 +225,28 @@ def text_at(x: float, y: float, text: str, anchor: str, kind: str = "") -> str:
     """A text on the chart, escaped."""
     own = f'class="{kind}" ' if kind else ""
     return (
-        f'<text {own}x="{x:g}" y="{y:g}" text-anchor="{anchor}">{_escaped(text)}</text>'
+        f'<text {own}x="{x:g}" y="{y:g}" text-anchor="{anchor}">{escaped(text)}</text>'
     )
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
+    """A text that is no markup."""
     return html.escape(clean(text))
 
 
-def short_name(name: str) -> str:
-    """A name as long as there is room for."""
-    name = clean(name)
-    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 3]}..."
+def short_name(name: str, longest: int = _LONGEST) -> str:
+    """A name as long as there is room for: what tells names apart is at either end."""
+    name, half = clean(name), (longest - 1) // 2
+    return name if len(name) <= longest else f"{name[:half]}\u2026{name[-half:]}"
+
+
+def short_names(names: Sequence[str], longest: int = _LONGEST) -> list[str]:
+    """Names without a long beginning that all of them share."""
+    pairs = takewhile(lambda letters: len({*letters}) == 1, zip(*names, strict=False))
+    shared = len([*pairs]) if len(names) > 1 else 0
+    cut = shared if shared > _SHARED else 0
+    more = "\u2026" if cut else ""
+    return [short_name(f"{more}{name[cut:]}", longest) for name in names]
 
 
 def short_number(value: float) -> str:

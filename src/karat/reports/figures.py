@@ -7,9 +7,11 @@ from dataclasses import replace
 import numpy as np
 
 from karat.data.spelling import LETTER, parse
+from karat.data.tables import DASH
 from karat.diagnosis.headroom import gains_of, headroom
 from karat.errors import UnknownNameError, UsageError
 from karat.reports.charts import (
+    FOREGROUND,
     Line,
     Point,
     draw_bars,
@@ -17,6 +19,7 @@ from karat.reports.charts import (
     draw_intervals,
     draw_lines,
     draw_matrix,
+    draw_pairs,
     draw_scatter,
 )
 from karat.reports.drawing import Chart
@@ -94,6 +97,10 @@ def _curve(board: Leaderboard, metric: str) -> Chart | None:
             lines.append(Line(name, at, means, low, high))
     if not lines:
         return None
+    # The baseline and the best are told apart by colour, where not all can be.
+    first, *others = lines
+    lines = [first, *sorted(others, key=lambda line: -line.ys[-1])]
+    lines = lines if len(lines) > FOREGROUND else [first, *others]
     family = replace(spelling, k=None)
     highest = max((v for line in lines for v in line.high), default=1.0)
     bounds = (0.0, 1.0) if highest <= 1.0 else (0.0, highest)
@@ -119,29 +126,29 @@ def _deepest(evaluation: Evaluation, metric: str) -> int:
 
 
 def _means(board: Leaderboard, metric: str) -> Chart | None:
-    rows: list[tuple[str, float, tuple[float, float] | None]] = []
+    rows: list[tuple[str, float, tuple[float, float] | None, str]] = []
     for evaluation in board.ranked(metric):
         if metric in evaluation and evaluation[metric].n:
             column = evaluation[metric]
             pair = None if column.interval is None else (*column.interval,)
-            rows.append((evaluation.run, column.mean, pair))
+            rows.append((evaluation.run, column.mean, pair, ""))
     title = f"{metric}: mean and 95% interval"
     return draw_intervals(rows, title=title) if rows else None
 
 
 def _distribution(board: Leaderboard, metric: str) -> Chart | None:
-    scores = {
-        name: evaluation[metric].defined.tolist()
-        for name, evaluation in board.items()
-        if metric in evaluation and evaluation[metric].n
-    }
+    known = [n for n, one in board.items() if metric in one and one[metric].n]
+    best = sorted(known[1:], key=lambda name: -board[name][metric].mean)
+    shown = [*known[:1], *best][:FOREGROUND] if len(known) > FOREGROUND else known
+    scores = {name: board[name][metric].defined.tolist() for name in shown}
     limits = [board[name][metric].bounds for name in scores]
     values = [value for own in scores.values() for value in own]
     if not values:
         return None
     ends = [end for pair in limits for end in pair if math.isfinite(end)]
     low, high = min(*ends, *values), max(*ends, *values)
-    title = f"{metric}: queries by score"
+    some = f", {len(scores)} of {len(known)} runs" if len(scores) < len(known) else ""
+    title = f"{metric}: queries by score{some}"
     return draw_histogram(scores, title=title, bounds=(low, max(high, low + 1e-9)))
 
 
@@ -166,6 +173,47 @@ def _headroom(board: Leaderboard, metric: str, k: int | None = None) -> Chart | 
         if means := parts.means():
             rows[name] = {text: means[part] for part, text in names.items()}
     return draw_bars(rows, title="what is missing, and where") if rows else None
+
+
+def changes_of(
+    baseline: Evaluation,
+    candidates: Sequence[Evaluation],
+    metric: str,
+    k: int | None = None,
+) -> list[Chart]:
+    """In what way candidates differ: their queries, their items, what each lacks."""
+    drawn: list[Chart | None] = []
+    for one in candidates:
+        drawn += [_pairs(baseline, one, metric), moves(baseline, one, metric)]
+    board = Leaderboard({one.run: one for one in (baseline, *candidates)})
+    drawn.append(_headroom(board, metric, k))
+    return [chart for chart in drawn if chart is not None]
+
+
+def _pairs(baseline: Evaluation, candidate: Evaluation, metric: str) -> Chart | None:
+    """What each query scores before and after."""
+    if metric not in baseline or metric not in candidate:
+        return None
+    column = candidate[metric]
+    before = dict(zip(baseline.queries, baseline[metric].scores.tolist(), strict=True))
+    after = zip(candidate.queries, column.scores.tolist(), strict=True)
+    pairs = [
+        (query, before[query], score)
+        for query, score in after
+        if query in before and math.isfinite(before[query]) and math.isfinite(score)
+    ]
+    scores = [score for _, *both in pairs for score in both]
+    ends = [*filter(math.isfinite, column.bounds), *scores]
+    if not pairs or min(ends) == max(ends):
+        return None
+    return draw_pairs(
+        pairs,
+        title=f"{metric} of each query, before and after",
+        x=f"{baseline.run[:24]} \N{RIGHTWARDS ARROW}",
+        y=f"{candidate.run[:24]} \N{UPWARDS ARROW}",
+        bounds=(min(ends), max(ends)),
+        sign=-1 if column.higher_is_better is False else 1,
+    )
 
 
 def moves(baseline: Evaluation, candidate: Evaluation, metric: str) -> Chart | None:
@@ -206,7 +254,7 @@ def _by_cost(sweep: Sweep, cost: str) -> Chart:
         if len({str(trial.setting.get(name)) for trial in sweep.trials}) > 1
     ]
     points = [
-        Point(" ".join(str(trial.setting.get(name, "")) for name in varied), x, y)
+        Point(", ".join(f"{n} {trial.setting.get(n, DASH)}" for n in varied), x, y)
         for trial in sweep.trials
         if not math.isnan(x := getattr(trial, costs[cost]))
         and not math.isnan(y := trial.mean(metric))
@@ -255,17 +303,22 @@ _NOTHING: Mapping[str, str] = {
 }
 
 
-def all_charts(board: Leaderboard, k: int | None = None) -> Sequence[Chart]:
-    """The pictures of a report, those with nothing to show left out."""
+def all_charts(board: Leaderboard, *, compared: bool = False) -> Sequence[Chart]:
+    """The pictures of a report, those with nothing to show left out.
+
+    What each run lacks is left to `changes_of` where runs are compared.
+    """
     metrics = [m for m in board.metrics if not m.startswith("judged@")]
     metrics.sort(key=lambda metric: metric != board.leading)
     drawn: list[Chart | None] = []
     if len(board) > 1 and metrics:
         drawn.append(_means(board, metrics[0]))
         drawn.append(_by_latency(board, metrics[0]))
-    drawn += [_curve(board, m) for m in _with_cutoff(board)[:3]]
+    # One curve says what others would: of nDCG, which the hits give at every k.
+    cut = [m for m in _with_cutoff(board) if m.startswith("ndcg")]
+    curves = (_curve(board, m) for m in (*cut, "ndcg@10", *_with_cutoff(board)))
+    drawn.append(next((chart for chart in curves if chart is not None), None))
     if metrics:
         drawn.append(_distribution(board, metrics[0]))
-        cut = [m for m in _with_cutoff(board) if m.startswith("ndcg")]
-        drawn.append(_headroom(board, (cut or metrics)[0], k))
+        drawn += [] if compared else [_headroom(board, (cut or metrics)[0])]
     return [chart for chart in drawn if chart is not None]

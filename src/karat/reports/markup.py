@@ -8,15 +8,18 @@ by its digest, and to load nothing at all.
 import base64
 import html
 import os
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
+from itertools import zip_longest
 from typing import Any
+from urllib.parse import urlencode
 
 from karat.data.tables import Table, clean
-from karat.reports.details import encoded
+from karat.reports.details import compressed
 from karat.reports.drawing import STYLE, Chart
 from karat.version import __version__
 
@@ -47,20 +50,23 @@ def page_of(
 ) -> str:
     """A page of tables and charts alone, in the same dress."""
     sections = [tag("p", lead, _class="lead")] if lead else []
-    sections.append(section("charts", "In pictures", *map(figure, charts)))
+    sections.append(section("charts", "In pictures", *pictures(charts)))
     for place, table in enumerate(tables):
         heading = table.title or title
         sections.append(section(f"part-{place}", heading, grid(table, titled=False)))
-    return page(title, sections, None, [])
+    return page(title, sections)
 
 
 def page(
     title: str,
     sections: Sequence[str],
-    data: Mapping[str, Any] | None,
-    blocks: Sequence[str],
+    data: Mapping[str, Any] | None = None,
+    blocks: Mapping[str, Sequence[str]] | None = None,
 ) -> str:
-    """The whole file: style, sections, data, texts and script."""
+    """The whole file: style, sections, data, compressed blocks by class, script.
+
+    Links to the sections stand where there is data: other pages are short.
+    """
     script, style = _asset("page.js"), STYLE + _asset("page.css")
     policy = (
         f"default-src 'none'; script-src {_digest(script)}; "
@@ -76,6 +82,7 @@ def page(
         f"<style>{style}</style></head><body>",
         '<a class="skip" href="#main">Skip to the results</a>',
         tag("header", tag("p", "karat report", _class="brand"), tag("h1", title)),
+        "" if data is None else _contents(sections),
         '<main id="main">',
         *sections,
         "</main>",
@@ -86,12 +93,14 @@ def page(
         ),
     ]
     if data is not None:
-        # In a script element only "<" could end it or begin a comment.
-        plain = encoded(data).decode().replace("<", "\\u003c")
         parts += [
             _DRAWER,
-            f'<script type="application/json" id="data">{plain}</script>',
-            *(f'<script type="text/plain" class="block">{b}</script>' for b in blocks),
+            f'<script type="text/plain" id="data">{compressed(data)}</script>',
+            *(
+                f'<script type="text/plain" class="{kind}">{block}</script>'
+                for kind, own in (blocks or {}).items()
+                for block in own
+            ),
             f"<script>{script}</script>",
         ]
     return "\n".join([*parts, "</body></html>", ""])
@@ -115,6 +124,13 @@ def _now() -> str:
     return f"{now:%Y-%m-%d}"
 
 
+def _contents(sections: Sequence[str]) -> Markup:
+    """Links to the sections, by their headings."""
+    heads = _HEADING.findall("".join(sections))
+    links = [tag("a", Markup(text), href=f"#{name}") for name, text in heads]
+    return tag("nav", *links, aria_label="contents") if links[1:] else Markup("")
+
+
 def section(name: str, heading: str, *inside: str) -> Markup:
     """A part of the page under its heading; nothing where it holds nothing."""
     if not inside:
@@ -128,18 +144,27 @@ def figure(chart: Chart) -> Markup:
     return tag("figure", Markup(chart.svg(style=False)))
 
 
-def grid(table: Table, *, titled: bool = True) -> Markup:
-    """A table, which scrolls by itself where it is too wide."""
+def pictures(charts: Sequence[Chart]) -> list[Markup]:
+    """Charts beside each other."""
+    return [tag("div", *map(figure, charts), _class="charts")] if charts else []
+
+
+def grid(table: Table, *, titled: bool = True, linked: bool = False) -> Markup:
+    """A table, which scrolls by itself where it is too wide.
+
+    It is linked where the page has the queries that its rows lead to.
+    """
     kinds = [
         "text" if n in table.texts else "number" for n in range(len(table.columns))
     ]
     named = zip(table.columns, kinds, strict=True)
     head = [tag("th", name, _class=kind, scope="col") for name, kind in named]
     body = []
-    for first, *cells in table.rows:
+    for (first, *cells), link in zip_longest(table.rows, table.links if linked else ()):
         rest = zip(cells, kinds[1:], strict=True)
         others = [tag("td", cell, _class=kind) for cell, kind in rest]
-        body.append(tag("tr", tag("th", first, _class=kinds[0], scope="row"), *others))
+        name = tag("a", first, href=f"#{urlencode([link])}") if link else first
+        body.append(tag("tr", tag("th", name, _class=kinds[0], scope="row"), *others))
     grid = tag(
         "table",
         *([tag("caption", table.title)] if titled and table.title else []),
@@ -147,13 +172,14 @@ def grid(table: Table, *, titled: bool = True) -> Markup:
         tag("tbody", *body),
     )
     notes = [tag("p", note, _class="note") for note in table.notes]
-    label = table.title or "table"
+    label = table.title or ", ".join(table.columns)
     wide = tag(
         "div", grid, _class="scroll", tabindex="0", role="region", aria_label=label
     )
     return Markup(wide + "".join(notes))
 
 
+_HEADING = re.compile(r'<h2 id="([^"]*)-heading">(.*?)</h2>')
 _DRAWER = """
 <dialog id="drawer" aria-labelledby="drawer-title" tabindex="-1">
 <div id="drawer-inside"></div></dialog>

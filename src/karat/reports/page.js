@@ -1,27 +1,38 @@
 "use strict";
 // The table of queries, the drawer that shows one, and labels given in it.
 // Whatever came from files is shown as text: nothing here reads it as markup.
-(() => {
-  const source = document.getElementById("data");
-  if (!source) return;
-  const data = JSON.parse(source.textContent);
-  const packed = [...document.querySelectorAll("script.block")];
+(async () => {
   const byId = (id) => document.getElementById(id);
+  if (!byId("data")) return;
+  const unpack = async (element) => {
+    const bytes = Uint8Array.from(atob(element.textContent), (mark) => mark.charCodeAt(0));
+    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
+  };
+  const data = await unpack(byId("data"));
   const several = data.systems.length > 1;
   // Without gold there is nothing to score; who labels blind sees no run and no rank.
   const scored = data.metrics.length > 0;
   const blind = Boolean(data.blind);
+  // What names a row in the address: its query, which may stand there more than once.
+  const places = new Map();
+  const names = data.queries.map((query, row) => {
+    const name = places.has(query) ? `${query} (${row + 1})` : query;
+    places.set(name, row);
+    return name;
+  });
   const PAGE = 100;
-  const GRADES = [0, 1, 2, 3];
+  const SIDE_BY_SIDE = 4;
   const UNDECIDED = "can't tell";
   const LONG = 700;
-  const VERDICTS = {
-    support: "supported by",
-    contradict: "contradicted by",
-    partial: "stated in part by",
-    none: "not supported",
-    failed: "no verdict",
-  };
+  const VERDICTS = { support: "supported by", contradict: "contradicted by", partial: "stated in part by", none: "not supported", failed: "no verdict" };
+  const KEYS = [
+    ["/", "search"],
+    ["j, k", "next and previous query"],
+    ["n", several ? "open the next query that got worse" : "open the next query that is not perfect"],
+    ["Enter, Esc", "open the query in focus, close it"],
+    [`0 to ${data.grades.length - 1}, u`, "while labelling: grade the document in focus, go to the next unjudged one"],
+    ["?", "these keys; while labelling: can't tell"],
+  ];
 
   const make = (name, attributes, ...inside) => {
     const element = document.createElement(name);
@@ -36,112 +47,166 @@
   const button = (text, act, attributes) => make("button", { type: "button", on: { click: act }, ...attributes }, text);
   const exact = (text, name = "bdi") => make(name, { class: "exact" }, text);
   const shown = (score) => (score === null ? "–" : score.toFixed(4));
+  const signed = (value) => (value > 0 ? "+" : "") + value.toFixed(4);
+  const store = (name, type, text) => {
+    const url = URL.createObjectURL(new Blob([text], { type }));
+    const link = make("a", { href: url, download: name });
+    document.body.append(link);
+    link.click();
+    link.remove();
+    URL.revokeObjectURL(url);
+  };
+
+  // The texts -----------------------------------------------------------------
+  const packedRows = [...document.querySelectorAll("script.block")];
+  const packedTexts = [...document.querySelectorAll("script.texts")];
+  const once = (load, done = new Map()) => (block) => done.get(block) || done.set(block, load(block)).get(block);
+  const texts = [];
+  const loadRows = once((block) => unpack(packedRows[block]));
+  const loadTexts = once(async (block) => {
+    for (const [n, text] of (await unpack(packedTexts[block])).entries()) texts[data.starts[block] + n] = text;
+  });
+  const rowOf = async (row) => (await loadRows(Math.floor(row / data.size)))[row % data.size];
+  const numbersOf = (one) => [...one.systems.flatMap((system) => (system ? system.ranking : [])), ...one.gold.map((item) => item[2]).filter((n) => n !== null)];
+  const withTexts = async (row) => {
+    const one = await rowOf(row);
+    const blocks = numbersOf(one).map((n) => data.starts.findLastIndex((start) => start <= n));
+    await Promise.all([...new Set(blocks)].map(loadTexts));
+    return one;
+  };
 
   // The table ---------------------------------------------------------------
-  const state = { sort: "", down: false, page: 0, rows: data.queries.map((_, n) => n) };
-  const metric = () => Number(byId("metric").value || 0);
+  const CONTROLS = ["find", "metric", "run", "tag", "cause", "show"];
+  const state = { sort: "", page: 0, rows: [], q: "" };
+  const value = (id) => byId(id).value;
+  const metric = () => Math.max(data.metrics.indexOf(value("metric")), 0);
+  const sign = (m) => data.signs[m] || 1;
+  const cutoff = () => Number((/@(\d+)/.exec(data.metrics[metric()] || "") || [0, Infinity])[1]);
+  const candidate = () => Math.max(data.systems.indexOf(value("run")), several ? 1 : 0);
+  const score = (s, m, row) => (data.scores[s][m] ? data.scores[s][m][row] : null);
   const change = (row, m) => {
-    const scores = data.scores.map((system) => system[m][row]);
-    const [first, last] = [scores[0], scores[scores.length - 1]];
-    return first === null || last === null ? null : last - first;
+    const [before, after] = [score(0, m, row), score(candidate(), m, row)];
+    return before === null || after === null ? null : after - before;
   };
+  const worth = (row, m) => (several ? change(row, m) : score(0, m, row));
+  const beside = () => data.systems.map((_, s) => s).filter((s) => data.systems.length <= SIDE_BY_SIDE || s === 0 || s === candidate());
+  const namesOf = (facet, row) => data.facets[facet].rows[row].map((n) => data.facets[facet].names[n]);
+  const trouble = (row) => data.status.map((told) => told[row]).filter(Boolean);
   const columns = () => {
-    const found = [
-      { key: "query", name: "query", value: (row) => data.queries[row], text: true },
-      { key: "question", name: "question", value: (row) => data.questions[row], text: true },
-    ];
-    if (!data.questions.some(Boolean)) found.pop();
-    if (data.tags.length) {
-      found.push({ key: "tags", name: "tags", value: (row) => data.tagged[row].map((n) => data.tags[n]).join(", "), text: true });
-    }
-    if (data.alike) found.push({ key: "alike", name: "rbo", value: (row) => data.alike[row], score: true });
-    if (!scored) return found;
-    data.systems.forEach((system, s) => {
+    const all = [{ key: "query", name: "query", value: (row) => data.queries[row], text: true }];
+    if (data.questions.some(Boolean)) all.push({ key: "question", name: "question", value: (row) => data.questions[row], text: true });
+    if (data.facets.tag.names.length) all.push({ key: "tags", name: "tags", value: (row) => namesOf("tag", row).join(", "), text: true });
+    if (data.alike) all.push({ key: "alike", name: "rbo", value: (row) => data.alike[row], score: true });
+    if (!scored) return all;
+    for (const s of beside()) {
       const metrics = several ? [metric()] : data.metrics.map((_, m) => m);
       for (const m of metrics) {
-        const name = several ? system : data.metrics[m];
-        found.push({ key: `score ${s} ${m}`, name, value: (row) => data.scores[s][m][row], score: true });
+        const name = several ? data.systems[s] : data.metrics[m];
+        all.push({ key: `score ${name}`, name, value: (row) => score(s, m, row), score: true });
       }
-      found.push({ key: `first ${s}`, name: "first rank", value: (row) => data.first[s][row] || null });
-    });
-    if (several) found.push({ key: "change", name: "change", value: (row) => change(row, metric()), signed: true });
-    return found;
+      all.push({ key: `first ${s}`, name: "first rank", value: (row) => data.first[s][row] || null });
+    }
+    if (several) all.push({ key: "change", name: "change", value: (row) => change(row, metric()), signed: true });
+    return all;
   };
-  const trouble = (row) => data.status.map((told) => told[row]).filter(Boolean);
+  const SHOW = {
+    "": () => true,
+    worse: (row, m) => change(row, m) * sign(m) < 0,
+    better: (row, m) => change(row, m) * sign(m) > 0,
+    same: (row, m) => change(row, m) === 0,
+    undecided: (row) => new Set(data.metrics.map((_, m) => Math.sign(change(row, m) * data.signs[m])).filter(Boolean)).size > 1,
+    zero: (row) => data.first.some((first) => !first[row]),
+    part: (row, m) => beside().some((s) => score(s, m, row) !== null && score(s, m, row) < 1),
+    trouble: (row, m) => trouble(row).length > 0 || data.systems.some((_, s) => score(s, m, row) === null),
+  };
+
+  // Which rows have a text or a document in which the words stand; null: not yet known.
+  let everything = null;
+  const rowsWithText = (wanted) => {
+    if (wanted.length < 2) return new Set();
+    if (!everything) {
+      const all = async () => {
+        await Promise.all(packedTexts.map((_, block) => loadTexts(block)));
+        const rows = await Promise.all(data.queries.map((_, row) => rowOf(row)));
+        everything.small = texts.map(([name, text]) => `${name || ""}\n${text || ""}`.toLowerCase());
+        everything.numbers = rows.map(numbersOf);
+        select();
+      };
+      everything = {};
+      all();
+    }
+    if (!everything.numbers) return null;
+    const hits = new Set(everything.small.flatMap((text, n) => (text.includes(wanted) ? [n] : [])));
+    return new Set(everything.numbers.flatMap((own, row) => (own.some((n) => hits.has(n)) ? [row] : [])));
+  };
 
   const select = () => {
-    const wanted = byId("search").value.trim().toLowerCase();
-    const tag = byId("tag").value;
-    const only = byId("only").value;
-    const m = several ? metric() : 0;
-    const scores = (row) => data.scores.map((system) => (system[m] ? system[m][row] : null));
-    const keep = {
-      "": () => true,
-      zero: (row) => data.first.some((first) => !first[row]),
-      part: (row) => scores(row).some((score) => score !== null && score < 1),
-      differ: (row) => new Set(scores(row)).size > 1,
-      trouble: (row) => trouble(row).length > 0 || scores(row).includes(null),
-    }[only];
-    state.rows = data.queries
-      .map((_, row) => row)
-      .filter(
-        (row) =>
-          keep(row) &&
-          (!tag || data.tagged[row].includes(Number(tag))) &&
-          (!wanted ||
-            data.queries[row].toLowerCase().includes(wanted) ||
-            data.questions[row].toLowerCase().includes(wanted)),
-      );
-    const column = columns().find((one) => one.key === state.sort);
-    if (column) {
-      const sign = state.down ? -1 : 1;
-      const order = new Intl.Collator(undefined, { numeric: true }).compare;
-      const values = new Map(state.rows.map((row) => [row, column.value(row)]));
-      state.rows.sort((a, b) => {
-        const [x, y] = [values.get(a), values.get(b)];
-        if (x === null || y === null) return (x === null) - (y === null) || a - b;
-        return sign * (column.text ? order(x, y) : x - y) || a - b;
-      });
-    }
-    state.page = 0;
+    const wanted = value("find").trim().toLowerCase();
+    const within = wanted ? rowsWithText(wanted) : null;
+    const keep = SHOW[value("show")] || SHOW[""];
+    const m = metric();
+    const chosen = ["tag", "cause"].filter((facet) => value(facet));
+    const asks = (row) => data.queries[row].toLowerCase().includes(wanted) || data.questions[row].toLowerCase().includes(wanted);
+    const says = (row) => !wanted || asks(row) || (within && within.has(row));
+    const fits = (row) => keep(row, m) && chosen.every((facet) => namesOf(facet, row).includes(value(facet))) && says(row);
+    state.rows = data.queries.map((_, row) => row).filter(fits);
+    state.searching = Boolean(wanted) && within === null;
+    sortRows();
+    state.page = Math.min(state.page, Math.max(Math.ceil(state.rows.length / PAGE) - 1, 0));
     draw();
+  };
+  // Worst first unless a column was chosen; other metrics decide between equals.
+  const sorting = () => {
+    const all = columns();
+    const down = state.sort.startsWith("-");
+    const column = all.find((one) => one.key === state.sort.replace(/^-/, ""));
+    if (column) return { column, direction: down ? -1 : 1 };
+    const key = data.alike ? "alike" : several ? "change" : `score ${data.leading}`;
+    return { column: all.find((one) => one.key === key), direction: sign(metric()) };
+  };
+  const sortRows = () => {
+    const { column, direction } = sorting();
+    if (!column) return;
+    const order = new Intl.Collator(undefined, { numeric: true }).compare;
+    const values = new Map(state.rows.map((row) => [row, column.value(row)]));
+    const others = new Map(state.rows.map((row) => [row, data.metrics.reduce((sum, _, m) => sum + (worth(row, m) || 0) * data.signs[m], 0)]));
+    state.rows.sort((a, b) => {
+      const [x, y] = [values.get(a), values.get(b)];
+      if (x === null || y === null) return (x === null) - (y === null) || a - b;
+      return direction * (column.text ? order(x, y) : x - y) || others.get(a) - others.get(b) || a - b;
+    });
   };
 
   const draw = () => {
     const all = columns();
+    const { column: sorted, direction } = sorting();
     const heads = all.map((column) => {
-      const active = column.key === state.sort;
-      const arrow = active ? (state.down ? " ↓" : " ↑") : "";
+      const active = sorted && column.key === sorted.key;
+      const arrow = active ? (direction < 0 ? " ↓" : " ↑") : "";
       const sort = () => {
-        state.down = active ? !state.down : false;
-        state.sort = column.key;
-        select();
+        state.sort = active && direction > 0 ? `-${column.key}` : column.key;
+        changed(true);
       };
-      const direction = state.down ? "descending" : "ascending";
-      return make(
-        "th",
-        { scope: "col", class: column.text ? `text ${column.key}` : "number", "aria-sort": active ? direction : "none" },
-        button(column.name + arrow, sort, { class: "sort" }),
-      );
+      const [ordered, kind] = [direction < 0 ? "descending" : "ascending", column.text ? `text ${column.key}` : "number"];
+      return make("th", { scope: "col", class: kind, "aria-sort": active ? ordered : "none" }, button(column.name + arrow, sort, { class: "sort" }));
     });
     byId("table").tHead.replaceChildren(make("tr", {}, ...heads));
     const from = state.page * PAGE;
     const rows = state.rows.slice(from, from + PAGE).map((row) => {
       const cells = all.map((column) => {
-        const value = column.value(row);
+        const cell = column.value(row);
         if (column.key === "query") {
-          const open = button(exact(value), () => show(row), { class: "open" });
-          return make("th", { scope: "row", class: "text" }, open);
+          return make("th", { scope: "row", class: "text" }, button(exact(cell), () => show(row), { class: "open" }));
         }
-        if (column.text) return make("td", { class: `text ${column.key}`, dir: "auto" }, value);
-        const text = value === null ? "–" : column.score ? shown(value) : column.signed ? signed(value) : String(value);
-        const cell = make("td", { class: "number" }, text);
-        if (column.score && value !== null && value >= 0 && value <= 1) {
-          cell.classList.add("share");
-          cell.style.setProperty("--share", `${value * 100}%`);
+        if (column.text) return make("td", { class: `text ${column.key}`, dir: "auto" }, cell);
+        const text = cell === null ? "–" : column.score ? shown(cell) : column.signed ? signed(cell) : String(cell);
+        const made = make("td", { class: "number" }, text);
+        if (column.score && cell !== null && cell >= 0 && cell <= 1) {
+          made.classList.add("share");
+          made.style.setProperty("--share", cell);
         }
-        if (column.signed && value) cell.classList.add(value > 0 ? "good" : "bad");
-        return cell;
+        if (column.signed && cell) made.classList.add(cell * sign(metric()) > 0 ? "good" : "bad");
+        return made;
       });
       const line = make("tr", { on: { click: (event) => event.target.closest("button") || show(row) } }, ...cells);
       if (trouble(row).length) line.title = trouble(row).join("; ");
@@ -149,35 +214,73 @@
     });
     byId("table").tBodies[0].replaceChildren(...rows);
     const last = Math.min(from + PAGE, state.rows.length);
-    byId("where").textContent = state.rows.length ? `${from + 1} to ${last} of ${state.rows.length}` : "no query";
+    const count = state.rows.length ? `${from + 1} to ${last} of ${state.rows.length}` : "no query fits";
+    byId("where").textContent = count + (state.searching ? ", searching texts …" : "");
     byId("back").disabled = from === 0;
     byId("forth").disabled = last >= state.rows.length;
+    byId("clear").hidden = !["find", "tag", "cause", "show"].some(value);
   };
-  const signed = (value) => (value > 0 ? "+" : "") + value.toFixed(4);
+  const asCsv = () => {
+    const all = columns();
+    const cell = (text) => {
+      const safe = typeof text === "string" && /^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/.test(text) ? `'${text}` : text ?? "";
+      return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+    };
+    const lines = [all.map((column) => column.name), ...state.rows.map((row) => all.map((column) => column.value(row)))];
+    store("queries.csv", "text/csv", lines.map((line) => `${line.map(cell).join(",")}\r\n`).join(""));
+  };
 
-  // The texts -----------------------------------------------------------------
-  const blocks = new Map();
-  const unpack = async (number) => {
-    if (!blocks.has(number)) {
-      const bytes = Uint8Array.from(atob(packed[number].textContent), (mark) => mark.charCodeAt(0));
-      const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-      blocks.set(number, new Response(stream).json());
+  // The address: what is shown can be linked, reloaded and gone back to. ---------
+  let address = null;
+  const write = (push) => {
+    const params = new URLSearchParams();
+    if (state.q) params.set("q", state.q);
+    for (const id of CONTROLS) if (value(id) !== first[id]) params.set(id, value(id));
+    if (state.sort) params.set("sort", state.sort);
+    if (state.page) params.set("page", state.page + 1);
+    const hash = `#${params}`.replaceAll("%40", "@");
+    if (hash === (location.hash || "#")) return;
+    try {
+      history[push ? "pushState" : "replaceState"](null, "", hash);
+    } catch {
+      // A page within another one may have no address of its own.
     }
-    return blocks.get(number);
+    address = location.hash;
+  };
+  const read = () => {
+    if (location.hash === address || (location.hash.length > 1 && !location.hash.includes("="))) return;
+    address = location.hash;
+    const params = new URLSearchParams(location.hash.slice(1));
+    for (const id of CONTROLS) {
+      const wanted = params.get(id) ?? first[id];
+      byId(id).value = wanted;
+      if (byId(id).value !== wanted) byId(id).value = first[id];
+    }
+    state.sort = params.get("sort") || "";
+    state.page = Math.max(Number(params.get("page") || 1) - 1, 0) || 0;
+    select();
+    const row = places.get(params.get("q"));
+    state.q = row === undefined ? "" : names[row];
+    if (row !== undefined) show(row, null);
+    else if (drawer.open) drawer.close();
+  };
+  const changed = (push) => {
+    state.page = 0;
+    select();
+    write(push);
   };
 
   // The drawer ------------------------------------------------------------------
   const drawer = byId("drawer");
-  const view = { row: 0, labelling: blind, shuffled: false, order: [], place: 0 };
-  const show = async (row) => {
-    view.row = row;
-    view.place = 0;
-    view.order = [];
-    const block = await unpack(Math.floor(row / data.size));
+  const view = { row: 0, labelling: blind, shuffled: false, order: [], place: 0, asked: false };
+  const show = async (row, push = true) => {
+    Object.assign(view, { row, place: 0, order: [] });
+    const one = await withTexts(row);
     if (view.row !== row) return;
-    view.block = block;
-    view.one = block.rows[row % data.size];
+    view.one = one;
+    state.q = names[row];
     if (!drawer.open) drawer.showModal();
+    if (push !== null) write(push);
     fill();
     if (view.labelling) focus();
     drawer.scrollTop = 0;
@@ -190,14 +293,22 @@
       state.page = page;
       draw();
     }
-    show(state.rows[next]);
+    show(state.rows[next], false);
+  };
+  const nextLoss = () => {
+    const from = drawer.open ? state.rows.indexOf(view.row) : -1;
+    const lost = (row) => (several ? SHOW.worse(row, metric()) : SHOW.part(row, metric()));
+    const row = state.rows.slice(from + 1).find(lost);
+    if (row !== undefined) show(row, !drawer.open);
   };
 
   const fill = () => {
     const { one, row } = view;
     const place = state.rows.indexOf(row);
-    const title = make("h2", { id: "drawer-title", dir: "auto" }, one.question || data.queries[row]);
-    const tags = data.tagged[row].map((n) => make("span", { class: "chip" }, exact(data.tags[n])));
+    const title = make("h2", { id: "drawer-title", dir: "auto" }, one.question || data.questions[row] || data.queries[row]);
+    const chips = ["tag", "cause"].flatMap((facet) =>
+      namesOf(facet, row).map((name) => make("a", { class: "chip", href: `#${new URLSearchParams([[facet, name]])}` }, facet === "cause" ? "missed: " : "", exact(name))),
+    );
     const bar = make(
       "div",
       { class: "bar" },
@@ -207,12 +318,11 @@
       blind ? null : button("Label", toggle, { id: "labelling", "aria-pressed": String(view.labelling) }),
       button("Close", () => drawer.close(), { id: "close" }),
     );
-    const head = make("p", { class: "soft" }, exact(data.queries[row]), " ", ...tags);
+    const head = make("p", { class: "soft" }, exact(data.queries[row]), " ", ...chips);
     const told = trouble(row).map((text) => make("p", { class: "warning" }, text));
     const parts = [bar, head, title, ...told];
-    if (scored) parts.push(scores(row));
-    if (!view.labelling) parts.push(...(scored ? [gold(one)] : []), ...reasons(one), rankings(one));
-    else parts.push(labelling(one));
+    if (scored) parts.push(scores(one, row));
+    parts.push(...(view.labelling ? [labelling(one)] : [...(scored ? [gold(one)] : []), ...reasons(one), rankings(one)]));
     const held = document.activeElement.id;
     byId("drawer-inside").replaceChildren(...parts);
     // What had the focus is a new element now; without it no key would be heard.
@@ -220,40 +330,39 @@
     if (!drawer.contains(document.activeElement)) (again && !again.disabled ? again : drawer).focus();
   };
 
-  const scores = (row) => {
+  const scores = (one, row) => {
     const head = data.metrics.map((name) => make("th", { scope: "col", class: "number" }, name));
-    const lines = data.systems.map((name, s) =>
-      make("tr", {}, make("th", { scope: "row" }, exact(name)), ...data.scores[s].map((own) => make("td", { class: "number" }, shown(own[row])))),
-    );
+    const line = (name, own) => make("tr", {}, make("th", { scope: "row" }, name), ...own.map((value) => make("td", { class: "number" }, value)));
+    const lines = data.systems.flatMap((name, s) => {
+      const before = line(exact(name), data.metrics.map((_, m) => shown(score(s, m, row))));
+      const after = rescored(one, s);
+      return after ? [before, line("with your labels", after.map((value) => (value === undefined ? "?" : shown(value))))] : [before];
+    });
     const corner = make("th", { scope: "col" }, "run");
     const table = make("table", {}, make("thead", {}, make("tr", {}, corner, ...head)), make("tbody", {}, ...lines));
-    return make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "scores" }, table);
+    return make("div", { class: "scroll", id: "drawer-scores", tabindex: "0", role: "region", "aria-label": "scores" }, table);
   };
 
+  const firstRank = (system, item) => (system ? (system.found.find(([, found]) => found === item) || [0])[0] : 0);
   const gold = (one) => {
-    const line = ([name, grade, text], item) => {
+    const line = ([name, grade, number], item) => {
       const ranks = one.systems.map((system, s) => {
-        const rank = system ? system.first[item] : 0;
-        const where = rank ? `rank ${rank}` : "not found";
-        const kind = rank ? "chip found" : "chip missed";
+        const rank = firstRank(system, item);
+        const where = !rank ? "not found" : rank <= cutoff() ? `rank ${rank}` : `rank ${rank}, below ${cutoff()}`;
+        const kind = rank && rank <= cutoff() ? "chip found" : "chip missed";
         return make("span", { class: kind }, several ? exact(data.systems[s]) : null, several ? ` ${where}` : where);
       });
       const note = one.notes && one.notes[name];
-      return make(
-        "li",
-        {},
-        make("p", { dir: "auto" }, make("span", { class: "chip" }, `grade ${grade}`), " ", exact(text || name, "span"), " ", ...ranks),
-        text ? make("p", { class: "soft" }, exact(name)) : null,
-        ...(note || []).map((sentence) => make("p", { class: "diagnosis", dir: "auto" }, sentence)),
-      );
+      const text = number === null ? null : texts[number][1];
+      const head = make("p", {}, make("span", { class: "chip" }, `grade ${grade}`), " ", exact(name), " ", ...ranks);
+      const notes = (note || []).map((sentence) => make("p", { class: "diagnosis", dir: "auto" }, sentence));
+      return make("li", {}, head, ...notes, text ? body(text, []) : null);
     };
     const lines = one.gold.map((item, n) => [item[1], line(item, n)]);
     const wanted = lines.filter(([grade]) => grade > 0).map(([, element]) => element);
     const others = lines.filter(([grade]) => grade <= 0).map(([, element]) => element);
     const empty = wanted.length ? null : make("p", { class: "soft" }, "nothing relevant in gold");
-    const rest = others.length
-      ? make("details", {}, make("summary", {}, `${others.length} judged not relevant`), make("ul", { class: "gold" }, ...others))
-      : null;
+    const rest = others.length ? make("details", {}, make("summary", {}, `${others.length} judged not relevant`), make("ul", { class: "gold" }, ...others)) : null;
     return make("section", {}, make("h3", {}, "What should be found"), empty, make("ul", { class: "gold" }, ...wanted), rest);
   };
 
@@ -298,7 +407,15 @@
     const more = button("Show all", () => more.replaceWith() || whole.classList.remove("short"), { class: "more" });
     return make("div", {}, whole, more);
   };
-  const worth = (grade) => {
+  const itemsAt = (system, rank) => system.found.filter(([at]) => at === rank).map(([, item]) => item);
+  const gradeAt = (one, system, rank) => {
+    const own = itemsAt(system, rank).map((item) => one.gold[item][1]);
+    if (own.length) return Math.max(...own);
+    const [name] = texts[system.ranking[rank - 1]];
+    const item = one.gold.find((gold) => name !== null && gold[0] === name);
+    return item ? item[1] : null;
+  };
+  const graded = (grade) => {
     if (grade === null) return make("span", { class: "chip" }, "not judged");
     return make("span", { class: grade > 0 ? "chip found" : "chip missed" }, `grade ${grade}`);
   };
@@ -309,21 +426,19 @@
       if (!system || !system.ranking.length) {
         return make("div", {}, head, make("p", { class: "soft" }, "no documents are kept here"));
       }
-      const cards = system.ranking.map(([place, score, grade, items], n) => {
-        const [name, text] = view.block.documents[place];
+      const cards = system.ranking.map((number, n) => {
+        const [name, text] = texts[number];
+        const points = system.scores ? system.scores[n] : null;
+        const grade = gradeAt(one, system, n + 1);
         const own = (system.evidence || []).filter(([rank]) => rank === n + 1);
         const ranges = own.flatMap(([, , found]) => found);
-        const matched = items.map((item) => one.gold[item]).filter((item) => item && item[2]);
-        const spoken = ranges.length || !text ? ranges : matched.flatMap((item) => literal(text, item[2]));
+        const matched = itemsAt(system, n + 1).map((item) => one.gold[item][2]).filter((at) => at !== null && at !== number);
+        const spoken = ranges.length || !text ? ranges : matched.flatMap((at) => literal(text, texts[at][1] || ""));
         const differs = own.flatMap(([, , , , other]) => other);
-        return make(
-          "li",
-          { class: grade > 0 ? "document relevant" : "document" },
-          make("p", { class: "document-head" }, make("b", {}, String(n + 1)), " ", name === null ? "" : exact(name), make("span", { class: "grow" }), score === null ? "" : make("span", { class: "soft" }, String(Number(score.toPrecision(5)))), scored ? worth(grade) : null),
-          ...own.map(([, item, , share]) => make("p", { class: "soft" }, `${Math.round(share * 100)}% of `, exact(item), " covered up to here")),
-          differs.length ? make("p", { class: "warning" }, `differs: ${differs.join(", ")}`) : null,
-          body(text, spoken),
-        );
+        const head = make("p", { class: "document-head" }, make("b", {}, String(n + 1)), " ", name === null ? "" : exact(name), make("span", { class: "grow" }), points === null ? "" : make("span", { class: "soft" }, String(points)), scored ? graded(grade) : null);
+        const covered = own.map(([, item, , share]) => make("p", { class: "soft" }, `${Math.round(share * 100)}% of `, exact(item), " covered up to here"));
+        const other = differs.length ? make("p", { class: "warning" }, `differs: ${differs.join(", ")}`) : null;
+        return make("li", { class: grade > 0 ? "document relevant" : "document" }, head, ...covered, other, body(text, spoken));
       });
       return make("div", {}, head, make("ol", { class: "ranking" }, ...cards));
     });
@@ -352,116 +467,234 @@
     byId("label-count").textContent = labels.size ? `${labels.size} label${labels.size > 1 ? "s" : ""}` : "";
     byId("download").hidden = labels.size === 0;
   };
-  const keyOf = (place) => {
-    const [name, text] = view.block.documents[place];
-    return JSON.stringify([data.queries[view.row], name, name === null ? text : null]);
+  const keyOf = (number, row = view.row) => {
+    const [name, text] = texts[number];
+    return JSON.stringify([data.queries[row], name, name === null ? text : null]);
   };
   const toggle = () => {
-    view.labelling = !view.labelling;
-    view.place = 0;
+    Object.assign(view, { labelling: !view.labelling, place: 0 });
     fill();
     if (view.labelling) focus();
   };
   const pool = (one) => {
-    const places = new Map();
-    one.systems.forEach((system) => (system ? system.ranking : []).forEach(([place], rank) => {
-      if (!places.has(place) || rank < places.get(place)) places.set(place, rank);
-    }));
-    const order = [...places].sort((a, b) => a[1] - b[1]).map(([place]) => place);
-    if (view.shuffled) {
-      for (let last = order.length - 1; last > 0; last -= 1) {
-        const other = Math.floor(Math.random() * (last + 1));
-        [order[last], order[other]] = [order[other], order[last]];
-      }
+    const ranks = new Map();
+    for (const system of one.systems) {
+      (system ? system.ranking : []).forEach((number, rank) => {
+        if (!ranks.has(number) || rank < ranks.get(number)) ranks.set(number, rank);
+      });
     }
-    return order;
+    const places = [...ranks].map(([number, rank]) => [view.shuffled ? Math.random() : rank, number]);
+    return places.sort((a, b) => a[0] - b[0]).map(([, number]) => number);
   };
-  const label = (place, grade) => {
-    const key = keyOf(place);
+  const known = (one) => new Map(one.systems.flatMap((system) => (system ? system.ranking.map((number, n) => [number, gradeAt(one, system, n + 1)]) : [])));
+  const label = (number, grade) => {
+    if (!who.trim()) {
+      view.asked = true;
+      return false;
+    }
+    const key = keyOf(number);
     const before = labels.get(key);
     if (before && before.grade === grade) labels.delete(key);
     else {
-      const [name, text] = view.block.documents[place];
+      const [name, text] = texts[number];
       const query = data.queries[view.row];
-      labels.set(key, { query, document: name, ...(text ? { text } : {}), grade, when: new Date().toISOString(), gold_fingerprint: data.fingerprints[query] || "" });
+      labels.set(key, { query, document: name, ...(text ? { text } : {}), ...(before && before.why ? { why: before.why } : {}), grade, when: new Date().toISOString(), gold_fingerprint: data.fingerprints[query] || "" });
     }
     saved = -1;
     keep();
+    return true;
+  };
+  const give = (n, grade, forth) => {
+    view.place = n;
+    const done = label(view.order[n], grade);
+    if (done && forth && grade !== UNDECIDED) view.place = Math.min(n + 1, view.order.length - 1);
+    fill();
+    const note = drawer.querySelectorAll(".pool > li")[n].querySelector(".why");
+    if (!done) byId("who").focus();
+    else if (grade === UNDECIDED && note) note.focus();
+    else focus();
+  };
+  const nextUnjudged = async () => {
+    const open = (one, row, order) => {
+      const grades = known(one);
+      return order.findIndex((number, n) => (row !== view.row || n > view.place) && grades.get(number) === null && !labels.has(keyOf(number, row)));
+    };
+    for (const row of [view.row, ...state.rows.slice(state.rows.indexOf(view.row) + 1)]) {
+      const one = await withTexts(row);
+      const order = row === view.row ? view.order : pool(one);
+      const place = open(one, row, order);
+      if (place < 0) continue;
+      if (row !== view.row) await show(row, false);
+      Object.assign(view, { order, place });
+      fill();
+      focus();
+      return;
+    }
+    byId("unjudged-note").textContent = "Nothing unjudged follows.";
   };
   const labelling = (one) => {
     if (!view.order.length) view.order = pool(one);
-    const known = new Map(one.systems.flatMap((system) => (system ? system.ranking.map(([place, , grade]) => [place, grade]) : [])));
-    const name = make("input", { type: "text", id: "who", value: who, autocomplete: "name", on: { input: (event) => { who = event.target.value; keep(); } } });
-    const mixed = make("input", { type: "checkbox", id: "shuffle", on: { change: (event) => { view.shuffled = event.target.checked; view.order = []; view.place = 0; fill(); focus(); } } });
-    mixed.checked = view.shuffled;
-    const cards = view.order.map((place, n) => {
-      const [id, text] = view.block.documents[place];
-      const given = labels.get(keyOf(place));
-      const choices = [...GRADES, UNDECIDED].map((grade) =>
-        button(String(grade), () => { view.place = n; label(place, grade); fill(); focus(); }, { class: "grade", "aria-pressed": String(Boolean(given && given.grade === grade)), "aria-label": `grade ${grade}` }),
+    const grades = known(one);
+    const named = ({ target }) => {
+      who = target.value;
+      keep();
+    };
+    const name = make("input", { type: "text", id: "who", value: who, autocomplete: "name", required: true, on: { input: named, keydown: ({ key }) => key === "Enter" && focus() } });
+    const mix = ({ target }) => {
+      Object.assign(view, { shuffled: target.checked, order: [], place: 0 });
+      fill();
+      focus();
+    };
+    const mixed = make("input", { type: "checkbox", id: "shuffle", checked: view.shuffled, on: { change: mix } });
+    const cards = view.order.map((number, n) => {
+      const [id, text] = texts[number];
+      const given = labels.get(keyOf(number));
+      const choices = [...data.grades, UNDECIDED].map((grade) =>
+        button(String(grade), () => give(n, grade, false), { class: "grade", "aria-pressed": String(Boolean(given && given.grade === grade)), "aria-label": `grade ${grade}` }),
       );
-      const ours = view.shuffled || known.get(place) === null ? null : make("span", { class: "soft" }, `in gold: ${known.get(place)}`);
-      const why = given && make("input", { type: "text", class: "why", value: given.why || "", placeholder: "why", "aria-label": "why", on: { input: (event) => { given.why = event.target.value; saved = -1; keep(); } } });
-      return make(
-        "li",
-        { class: given ? "document labelled" : "document", tabindex: n === view.place ? "0" : "-1", on: { focus: () => { view.place = n; } } },
-        make("p", { class: "document-head" }, id === null ? "" : exact(id), make("span", { class: "grow" }), ours, make("span", { class: "grades", role: "group", "aria-label": "grade" }, ...choices)),
-        body(text, []),
-        why || null,
-      );
+      const ours = view.shuffled || grades.get(number) === null ? null : make("span", { class: "soft" }, `in gold: ${grades.get(number)}`);
+      const noted = ({ target }) => {
+        given.why = target.value;
+        saved = -1;
+        keep();
+      };
+      const done = ({ key }) => {
+        if (key !== "Enter") return;
+        view.place = Math.min(n + 1, view.order.length - 1);
+        focus();
+      };
+      const why = given && make("input", { type: "text", class: "why", value: given.why || "", placeholder: given.grade === UNDECIDED ? "what makes it hard to tell?" : "why", "aria-label": "why", on: { input: noted, keydown: done } });
+      const head = make("p", { class: "document-head" }, id === null ? "" : exact(id), make("span", { class: "grow" }), ours, make("span", { class: "grades", role: "group", "aria-label": "grade" }, ...choices));
+      const kind = given ? "document labelled" : "document";
+      return make("li", { class: kind, tabindex: n === view.place ? "0" : "-1", on: { focus: () => { view.place = n; } } }, head, body(text, []), why || null);
     });
-    const help = "Keys 0 to 3 grade the document in focus and go on, ? says that you can't tell; up and down move. The same key again takes a label back. Labels stay in this browser until they are downloaded; karat label apply adds them to the gold.";
+    const help = `Keys 0 to ${data.grades.length - 1} grade the document in focus and go on, ? says that you can't tell, u goes to the next unjudged one; up and down move. The same key again takes a label back. Labels stay in this browser until they are downloaded; karat label apply adds them to the gold.`;
     const empty = cards.length ? null : make("p", { class: "soft" }, "There are no documents to label: evaluate with --keep.");
-    return make("section", {}, make("h3", {}, "Label what was retrieved"), make("p", { class: "soft" }, help), make("div", { class: "tools" }, make("label", {}, "Your name ", name), blind ? null : make("label", {}, mixed, " Shuffled, without ranks")), empty, make("ol", { class: "ranking pool" }, ...cards));
+    const nameless = view.asked && !who.trim() ? make("p", { class: "warning", role: "alert" }, "Write your name first: every label is signed.") : null;
+    const next = button("Next unjudged", nextUnjudged, { id: "unjudged" });
+    const tools = make("div", { class: "tools" }, make("label", {}, "Your name ", name), blind ? null : make("label", {}, mixed, " Shuffled, without ranks"), next, make("span", { id: "unjudged-note", role: "status" }));
+    return make("section", {}, make("h3", {}, "Label what was retrieved"), make("p", { class: "soft" }, help), tools, nameless, empty, make("ol", { class: "ranking pool" }, ...cards));
   };
   const focus = () => {
     const cards = drawer.querySelectorAll(".pool > li");
     if (cards[view.place]) cards[view.place].focus();
   };
-  const download = () => {
-    const lines = [...labels.values()].map((given) => JSON.stringify({ ...given, who: who.trim() }) + "\n");
-    const url = URL.createObjectURL(new Blob(lines, { type: "application/jsonl" }));
-    const link = make("a", { href: url, download: "labels.jsonl" });
-    document.body.append(link);
-    link.click();
-    link.remove();
-    URL.revokeObjectURL(url);
-    saved = labels.size;
+
+  // What a query scores with the labels given here; null where there are none, and
+  // undefined where a metric reads more than grades of ids.
+  const METRIC = /^(hit|recall|precision|rr|ndcg|ap)(?:@(\d+))?$/;
+  const rescored = (one, s) => {
+    const system = one.systems[s];
+    const own = [...labels.values()].filter((given) => given.query === data.queries[view.row] && given.document !== null && given.grade !== UNDECIDED);
+    if (!system || !data.plain || !own.length) return null;
+    const items = new Map(one.gold.map(([name, grade], item) => [name, { grade, rank: firstRank(system, item) }]));
+    const ranking = system.ranking.map((number) => texts[number][0]);
+    for (const { document: name, grade } of own) items.set(name, { grade, rank: ranking.indexOf(name) + 1 || (items.get(name) || { rank: 0 }).rank });
+    const relevant = [...items.values()].filter(({ grade }) => grade > 0);
+    return data.metrics.map((name) => {
+      const [, family, at] = METRIC.exec(name) || [];
+      if (!family) return undefined;
+      const k = Number(at || Infinity);
+      const top = relevant.filter(({ rank }) => rank && rank <= k).sort((a, b) => a.rank - b.rank);
+      const gain = (row) => row.reduce((sum, [grade, rank]) => sum + grade / Math.log2(rank + 1), 0);
+      const best = relevant.map(({ grade }) => grade).sort((a, b) => b - a).slice(0, k);
+      if (family === "precision") return at ? top.length / k : undefined;
+      if (!relevant.length) return null;
+      return {
+        hit: () => Number(top.length > 0),
+        recall: () => top.length / relevant.length,
+        rr: () => (top.length ? 1 / top[0].rank : 0),
+        ap: () => top.reduce((sum, { rank }, n) => sum + (n + 1) / rank, 0) / relevant.length,
+        ndcg: () => gain(top.map(({ grade, rank }) => [grade, rank])) / gain(best.map((grade, n) => [grade, n + 1])),
+      }[family]();
+    });
   };
 
-  drawer.addEventListener("keydown", (event) => {
-    if (event.target.matches("input[type=text]") || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.key === "ArrowRight" || event.key === "ArrowLeft") step(event.key === "ArrowRight" ? 1 : -1);
-    if (!view.labelling || !view.order.length) return;
+  // Keys ------------------------------------------------------------------------
+  const help = make("dialog", { id: "help", "aria-labelledby": "help-title" });
+  const rows = KEYS.map(([key, what]) => make("tr", {}, make("th", { scope: "row" }, make("kbd", {}, key)), make("td", {}, what)));
+  help.append(make("h2", { id: "help-title" }, "Keys"), make("table", {}, make("tbody", {}, ...rows)), button("Close", () => help.close(), {}));
+  document.body.append(help);
+  const walk = (by) => {
+    const all = [...document.querySelectorAll("button.open")];
+    const next = all.indexOf(document.activeElement) + by;
+    if (all.length) all[Math.min(Math.max(next, 0), all.length - 1)].focus();
+  };
+  const labelKey = (key) => {
     const last = view.order.length - 1;
-    if (/^[0-3?]$/.test(event.key)) {
-      label(view.order[view.place], event.key === "?" ? UNDECIDED : Number(event.key));
-      view.place = Math.min(view.place + 1, last);
-      fill();
-    } else if (event.key === "ArrowDown") view.place = Math.min(view.place + 1, last);
-    else if (event.key === "ArrowUp") view.place = Math.max(view.place - 1, 0);
-    else return;
-    event.preventDefault();
-    focus();
-  });
-  drawer.addEventListener("click", (event) => event.target === drawer && drawer.close());
-  window.addEventListener("beforeunload", (event) => {
-    if (labels.size && saved !== labels.size) event.preventDefault();
+    if (key === "?" || Number(key) < data.grades.length) give(view.place, key === "?" ? UNDECIDED : data.grades[Number(key)], true);
+    else if (key === "u") nextUnjudged();
+    else if (key === "ArrowDown" || key === "ArrowUp") {
+      view.place = Math.min(Math.max(view.place + (key === "ArrowDown" ? 1 : -1), 0), last);
+      focus();
+    } else return false;
+    return true;
+  };
+  document.addEventListener("keydown", (event) => {
+    const { key } = event;
+    if (event.target.matches("input:not([type=checkbox]), select") || event.ctrlKey || event.metaKey || event.altKey || help.open) return;
+    const moves = { j: 1, k: -1, ...(drawer.open ? { ArrowRight: 1, ArrowLeft: -1 } : {}) };
+    if (drawer.open && view.labelling && view.order.length && labelKey(key)) event.preventDefault();
+    else if (key in moves) (drawer.open ? step : walk)(moves[key]);
+    else if (key === "n") nextLoss();
+    else if (key === "?") help.showModal();
+    else if (key === "/" && !drawer.open) {
+      event.preventDefault();
+      byId("find").focus();
+    }
   });
 
   // Beginning -------------------------------------------------------------------
-  byId("metric").append(...data.metrics.map((name, m) => make("option", { value: m }, name)));
-  byId("metric-label").hidden = !several || data.metrics.length < 2;
-  byId("tag").append(...data.tags.map((name, n) => make("option", { value: n }, name)));
-  byId("tag-label").hidden = data.tags.length === 0;
-  byId("only").querySelector("[value=differ]").hidden = !several;
-  byId("only").parentElement.hidden = !scored;
-  for (const id of ["metric", "tag", "only"]) byId(id).addEventListener("change", select);
-  byId("search").addEventListener("input", select);
+  const options = (id, names, least) => {
+    byId(id).append(...names.map((name) => make("option", { value: name }, name)));
+    byId(id).parentElement.hidden = names.length < least;
+  };
+  options("metric", data.metrics, 2);
+  options("run", scored ? data.systems.slice(1) : [], 2);
+  for (const facet of ["tag", "cause"]) options(facet, data.facets[facet].names, 1);
+  byId("metric").value = data.leading;
+  byId("show").parentElement.hidden = !scored;
+  for (const name of ["worse", "better", "undecided", "same"]) byId("show").querySelector(`[value=${name}]`).hidden = !several;
+  const first = Object.fromEntries(CONTROLS.map((id) => [id, value(id)]));
+  for (const id of CONTROLS) byId(id).addEventListener(id === "find" ? "input" : "change", () => changed(id !== "find"));
+  const turn = (by) => {
+    state.page += by;
+    draw();
+    write(true);
+  };
+  const clear = () => {
+    for (const id of ["find", "tag", "cause", "show"]) byId(id).value = first[id];
+    changed(true);
+  };
+  const download = () => {
+    const lines = [...labels.values()].map((given) => `${JSON.stringify({ ...given, who: who.trim() })}\n`);
+    store("labels.jsonl", "application/jsonl", lines.join(""));
+    saved = labels.size;
+  };
+  const acts = { back: () => turn(-1), forth: () => turn(1), clear, download, csv: asCsv, keys: () => help.showModal() };
+  for (const [id, act] of Object.entries(acts)) byId(id).addEventListener("click", act);
   byId("tools").addEventListener("submit", (event) => event.preventDefault());
-  byId("back").addEventListener("click", () => { state.page -= 1; draw(); });
-  byId("forth").addEventListener("click", () => { state.page += 1; draw(); });
-  byId("download").addEventListener("click", download);
+  drawer.addEventListener("click", (event) => event.target === drawer && drawer.close());
+  drawer.addEventListener("close", () => {
+    if (!state.q) return;
+    state.q = "";
+    write(true);
+  });
+  document.addEventListener("click", (event) => {
+    const dot = event.target.closest("[data-q]");
+    if (dot && places.has(dot.dataset.q)) show(places.get(dot.dataset.q));
+    const link = event.target.closest('main a[href^="#"], nav a, a.chip');
+    if (!link) return;
+    const to = link.getAttribute("href").slice(1);
+    if (to.startsWith("q=")) return;
+    if (!to.includes("=")) event.preventDefault();
+    byId(to.includes("=") ? "queries" : to).scrollIntoView();
+  });
+  for (const event of ["popstate", "hashchange"]) window.addEventListener(event, read);
+  window.addEventListener("beforeunload", (event) => {
+    if (labels.size && saved !== labels.size) event.preventDefault();
+  });
   keep();
-  draw();
+  select();
+  read();
 })();

@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 from hashlib import sha256
 from itertools import groupby
 from operator import itemgetter
+from typing import Any
 
 import numpy as np
 
@@ -17,15 +18,15 @@ from karat.data.runs import Document
 from karat.data.tables import DASH, Table, counted, number
 from karat.reports.charts import draw_intervals
 from karat.reports.details import Details, Notes
-from karat.reports.drawing import Chart
-from karat.reports.figures import all_charts, board_of, moves
-from karat.reports.markup import Markup, figure, grid, page, section, tag
+from karat.reports.figures import all_charts, board_of, changes_of
+from karat.reports.markup import Markup, grid, page, pictures, section, tag
 from karat.results.evaluation import Evaluation
 from karat.results.leaderboard import Leaderboard
 from karat.results.slices import UNTAGGED, slice_table, tagged
-from karat.version import __version__
 
 _GOOD = {"better": "good", "worse": "bad"}
+# Of so many candidates it is drawn in what way they differ.
+_SHOWN = 2
 
 
 def as_html(
@@ -34,51 +35,63 @@ def as_html(
     *,
     comparison: Comparison | None = None,
     notes: Notes | None = None,
-    slices: Mapping[str, Sequence[str]] | None = None,
+    causes: Mapping[str, Sequence[str]] | None = None,
     more: Mapping[str, Sequence[Table]] | None = None,
 ) -> str:
-    """A page about runs: verdict, curves, every query with its documents, provenance.
+    """A page about runs: verdict, changes, every query with its documents, provenance.
 
-    `notes` are sentences on gold items by query and item, `slices` tags of queries
-    besides their own, and `more` tables by the heading that they stand under.
+    `notes` are sentences on gold items by query and item, `causes` say by query why any
+    was missed, and `more` are tables by the heading that they stand under.
     """
     del tables
     board = board_of(results)
-    details = Details(board, notes, slices)
-    blocks, cut = details.blocks()
+    details = Details(board, notes, causes)
     first = next(iter(board.values()))
     title = first.title
-    compared: list[Markup] = []
     if comparison is not None:
         names = ", ".join(comparison.candidates)
         title = f"{names} compared with {comparison.baseline}"
-        table, *others = comparison.tables()
-        compared = [grid(table, titled=False), *map(grid, others)]
     elif len(board) > 1:
         title = f"{len(board)} runs against {first.gold}"
-    note = tag("p", cut, _class="note") if cut else ""
-    sections = [
-        _verdict(board, comparison),
-        *(
-            section(f"more-{n}", heading, *map(grid, found))
-            for n, (heading, found) in enumerate((more or {}).items())
-        ),
-        section("charts", "In pictures", *map(figure, _charts(board, comparison))),
-        section(
-            "queries", counted(len(details.queries), "query"), Markup(_TABLE + note)
-        ),
-        section("comparison", "The comparison in numbers", *compared),
-        _slices(board),
+    drawn = all_charts(board, compared=comparison is not None)
+    charts = section("charts", "In pictures", *pictures(drawn))
+    before = [_verdict(board, comparison)]
+    before += [] if comparison is None else _compared(board, comparison)
+    before += [
+        section(f"more-{n}", heading, *(grid(one, linked=True) for one in found))
+        for n, (heading, found) in enumerate((more or {}).items())
+    ]
+    before += [charts] if comparison is None else []
+    after = [
+        _slices(board, comparison),
+        *([] if comparison is None else [charts]),
         section("labels", "Label health", *_label_health(board)),
         section("method", "Rules and provenance", *_method(board)),
     ]
-    data = {
-        **details.table(),
+    facts = {
         "gold": first.gold,
-        "karat": __version__,
         "fingerprints": dict(zip(first.queries, first.digests, strict=True)),
     }
-    return page(title, sections, data, blocks)
+    return _page(title, details, facts, before=before, after=after)
+
+
+def _page(
+    title: str,
+    details: Details,
+    facts: Mapping[str, Any],
+    *,
+    before: Sequence[Markup] = (),
+    lead: Sequence[Markup] = (),
+    after: Sequence[Markup] = (),
+) -> str:
+    """A page with the table of queries between other sections."""
+    packed = details.packed()
+    data = {**details.table(), "starts": packed.starts, **facts}
+    note = [tag("p", packed.note, _class="note")] if packed.note else []
+    heading = counted(len({*data["queries"]}), "query")
+    queries = section("queries", heading, *lead, Markup(_TABLE), *note)
+    blocks = {"block": packed.rows, "texts": packed.texts}
+    return page(title, [*before, queries, *after], data, blocks)
 
 
 def labelling_page(title: str, rows: Sequence[Mapping[str, str | None]]) -> str:
@@ -99,11 +112,8 @@ def labelling_page(title: str, rows: Sequence[Mapping[str, str | None]]) -> str:
         },
         {name: Query(name, own[0]["question"]) for name, own in named},
     )
-    details = Details(board_of(documents))
-    blocks, cut = details.blocks()
     listed = [(row["query"], row["document"] or row["text"]) for row in rows]
-    data = {
-        **details.table(),
+    facts = {
         "queries": [own[0]["query"] for own in parts],
         "gold": sha256(json.dumps(listed).encode()).hexdigest()[:16],
         "fingerprints": {},
@@ -114,9 +124,7 @@ def labelling_page(title: str, rows: Sequence[Mapping[str, str | None]]) -> str:
         "(perfect), and go on in this order. Then download the labels; "
         "karat label apply makes gold of them."
     )
-    inside = [tag("p", how), Markup(_TABLE), tag("p", cut, _class="note")]
-    heading = counted(len({row["query"] for row in rows}), "query")
-    return page(title, [section("queries", heading, *inside)], data, blocks)
+    return _page(title, Details(board_of(documents)), facts, lead=[tag("p", how)])
 
 
 def side_by_side_page(
@@ -132,21 +140,14 @@ def side_by_side_page(
     """
     board = Leaderboard({n: _unscored(n, run, facts) for n, run in runs.items()})
     details = Details(board)
-    blocks, cut = details.blocks()
-    table = details.table()
-    data = {
-        **table,
-        "gold": sha256(json.dumps([title, table["queries"]]).encode()).hexdigest()[:16],
+    listed = json.dumps([title, details.queries])
+    told = {
+        "gold": sha256(listed.encode()).hexdigest()[:16],
         "fingerprints": {},
         "alike": [None if math.isnan(one) else one for one in alike],
     }
-    heading = counted(len(details.queries), "query")
-    queries = [Markup(_TABLE), tag("p", cut, _class="note")]
-    sections = [
-        section("verdict", "Result", *map(grid, tables)),
-        section("queries", heading, *queries),
-    ]
-    return page(title, sections, data, blocks)
+    before = [section("verdict", "Result", *map(grid, tables))]
+    return _page(title, details, told, before=before)
 
 
 def _unscored(
@@ -169,12 +170,16 @@ def _verdict(board: Leaderboard, comparison: Comparison | None) -> Markup:
     """What it comes down to, and the means."""
     said: list[str] = []
     if comparison is not None and comparison.differences:
-        first = comparison.differences[0]
-        decided = {one.verdict for one in comparison.differences} & _GOOD.keys()
-        colour = _GOOD[decided.pop()] if len(decided) == 1 else "open"
-        more = f" {first.sentence()}" if len(comparison.differences) == 1 else ""
-        lead = tag("strong", comparison.headline, _class=colour)
-        said.append(tag("p", lead, more, _class="lead"))
+        several = len(comparison.candidates) > 1
+        for candidate in comparison.candidates:
+            own = [d for d in comparison.differences if d.candidate == candidate]
+            alone = replace(comparison, candidates=(candidate,), differences=tuple(own))
+            decided = {one.verdict for one in own} & _GOOD.keys()
+            colour = _GOOD[decided.pop()] if len(decided) == 1 else "open"
+            lead = tag("strong", alone.headline, _class=colour)
+            more = f" {candidate}" if several else ""
+            more = f" {own[0].sentence()}" if len(own) == 1 else more
+            said.append(tag("p", lead, more, _class="lead"))
     elif len(board) > 1 and board.metrics:
         metric = board.leading
         best = board.ranked()[0]
@@ -204,10 +209,57 @@ def _verdict(board: Leaderboard, comparison: Comparison | None) -> Markup:
         table = board.summary(None)
         notes = table.notes
         said.append(grid(replace(table, notes=())))
-    if notes:
-        listed = tag("ul", *(tag("li", note) for note in notes))
-        said.append(tag("details", tag("summary", counted(len(notes), "note")), listed))
-    return section("verdict", "Result", *said)
+    return section("verdict", "Result", *said, _folded(notes))
+
+
+def _folded(notes: Sequence[str]) -> Markup:
+    """Notes that are there for whoever opens them."""
+    if not notes:
+        return Markup("")
+    listed = tag("ul", *(tag("li", note) for note in notes))
+    return tag("details", tag("summary", counted(len(notes), "note")), listed)
+
+
+def _compared(board: Leaderboard, comparison: Comparison) -> list[Markup]:
+    """The differences with p, and in what way the runs differ."""
+    table = comparison.summary()
+    several = len(comparison.candidates) > 1
+    rows = [
+        (
+            f"{d.metric} {d.candidate}" if several else d.metric,
+            d.difference,
+            None if d.interval is None else (d.interval[0], d.interval[1]),
+            d.verdict,
+        )
+        for d in comparison.differences
+        if d.n
+    ]
+    title = f"difference from {comparison.baseline}, with 95% interval"
+    drawn = [draw_intervals(rows, title=title, zero=True)] if rows else []
+    said = [
+        tag("p", f"{name}: {change.sentence}" if several else change.sentence)
+        for name, change in comparison.changes.items()
+    ]
+    depth = next((change.k for change in comparison.changes.values()), None)
+    table_of_movers = replace(comparison.movers_table(), title="Changed most")
+    movers = [grid(table_of_movers, linked=True)] if comparison.movers else []
+    baseline, *others = board.values()
+    return [
+        section(
+            "comparison",
+            "Differences",
+            grid(replace(table, notes=()), titled=False),
+            *pictures(drawn),
+            _folded(table.notes),
+        ),
+        section(
+            "change",
+            "Kind of change",
+            *said,
+            *pictures(changes_of(baseline, others[:_SHOWN], board.leading, depth)),
+            *movers,
+        ),
+    ]
 
 
 def _between(evaluation: Evaluation, metric: str) -> str:
@@ -225,31 +277,7 @@ def _card(only: Evaluation, name: str, value: str, between: str, n: int) -> Mark
     )
 
 
-def _charts(board: Leaderboard, comparison: Comparison | None) -> list[Chart]:
-    found = [*comparison.changes.values()] if comparison else []
-    drawn = [*all_charts(board, found[0].k if found else None)]
-    if comparison is None:
-        return drawn
-    several = len(comparison.candidates) > 1
-    rows = [
-        (
-            f"{d.metric} {d.candidate}" if several else d.metric,
-            d.difference,
-            None if d.interval is None else (d.interval[0], d.interval[1]),
-        )
-        for d in comparison.differences
-        if d.n
-    ]
-    if rows:
-        title = f"difference from {comparison.baseline}, with 95% interval"
-        drawn.insert(0, draw_intervals(rows, title=title, zero=True))
-    before, *after = board.values()
-    metric = comparison.differences[0].metric if comparison.differences else ""
-    moved = (moves(before, one, metric) for one in after)
-    return [*drawn, *(chart for chart in moved if chart is not None)]
-
-
-def _slices(board: Leaderboard) -> Markup:
+def _slices(board: Leaderboard, comparison: Comparison | None) -> Markup:
     """Means by tag, where there are tags: of each metric, or of the runs by one."""
     first, *others = board.values()
     tags = tagged(first)
@@ -261,7 +289,10 @@ def _slices(board: Leaderboard) -> Markup:
         title = f"mean {metric} of each run"
         columns = {name: one[metric] for name, one in board.items() if metric in one}
     alike = all(one.queries == first.queries for one in others)
-    parts = [grid(slice_table(columns, tags, title=title))] if alike else []
+    table = slice_table(columns, tags, title=title)
+    parts = [grid(table, linked=True)] if alike else []
+    compared = None if comparison is None else comparison.slice_table()
+    parts = [grid(compared), *parts] if compared else parts
     return section("slices", "By tag", *parts)
 
 
@@ -322,13 +353,16 @@ def _method(board: Leaderboard) -> list[Markup]:
 
 _TABLE = """
 <form class="tools" id="tools">
-<label>Search <input type="search" id="search" placeholder="question or id"></label>
-<label id="metric-label">Metric <select id="metric"></select></label>
-<label id="tag-label">Tag <select id="tag">
-<option value="">all</option></select></label>
-<label>Show <select id="only"><option value="">all queries</option>
+<label>Search <input type="search" id="find" placeholder="question, id or text"></label>
+<label>Metric <select id="metric"></select></label>
+<label>Run <select id="run"></select></label>
+<label>Tag <select id="tag"><option value="">all</option></select></label>
+<label>Cause <select id="cause"><option value="">all</option></select></label>
+<label>Show <select id="show"><option value="">all queries</option>
+<option value="worse">got worse</option><option value="better">got better</option>
+<option value="undecided">undecided: metrics disagree</option>
+<option value="same">unchanged</option>
 <option value="zero">nothing found</option><option value="part">not perfect</option>
-<option value="differ">runs differ</option>
 <option value="trouble">without a score</option>
 </select></label>
 </form>
@@ -336,8 +370,11 @@ _TABLE = """
 <table id="table"><thead></thead><tbody></tbody></table></div>
 <div class="pager"><button type="button" id="back">Previous</button>
 <span id="where" role="status"></span>
+<button type="button" id="clear" hidden>Clear filters</button>
 <button type="button" id="forth">Next</button>
 <span class="labels"><span id="label-count"></span>
-<button type="button" id="download" hidden>Download labels</button></span></div>
+<button type="button" id="download" hidden>Download labels</button>
+<button type="button" id="csv">Table as CSV</button>
+<button type="button" id="keys" aria-keyshortcuts="?">Keys</button></span></div>
 <noscript><p class="note">The table of queries needs JavaScript.</p></noscript>
 """

@@ -89,7 +89,8 @@ def slice_table(
         ]
         for tag, places in tags.items()
     ]
-    return Table(["tag", *columns, "queries"], rows, title=title)
+    links = [("tag", tag) for tag in tags]
+    return Table(["tag", *columns, "queries"], rows, title=title, links=links)
 
 
 def _mean(scores: Floats) -> str:

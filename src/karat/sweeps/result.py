@@ -9,7 +9,7 @@ import json
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -223,7 +223,10 @@ class Sweep(PlainResult):
             self.plot(n) for n, row in costs.items() if not all(map(math.isnan, row))
         ]
         title = f"Sweep of {counted(len(self.trials), 'setting')}"
-        return str(SHOWN["tables"](title, [self.summary()], charts=charts))
+        table = self.summary()
+        lead, *notes = table.notes
+        plain = replace(table, notes=notes)
+        return str(SHOWN["tables"](title, [plain], lead=lead, charts=charts))
 
     def plot(self, cost: str = "tokens") -> Any:
         """A picture of quality by a cost, `tokens` or `latency`, with its front."""

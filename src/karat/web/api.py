@@ -21,7 +21,7 @@ from karat.history.labelling import (
 from karat.history.store import Change, Rescored
 from karat.reading.files import decode_json, decode_text
 from karat.reading.write import write
-from karat.reports.details import Details
+from karat.reports.details import Details, Text
 from karat.results.leaderboard import Leaderboard
 from karat.results.loading import from_bytes
 from karat.version import __version__
@@ -152,24 +152,28 @@ def query_facts(call: Call) -> dict[str, Any]:
     details = Details(
         Leaderboard({str(n): call.store.evaluation(n, name) for n in numbers})
     )
-    row, documents = details.query(name)
-    items = [item for item, _, text in row["gold"] if not text]
+    row, said = details.query(name)
+    items = [item for item, _, number in row["gold"] if number is None]
     texts = call.store.texts(items, call.project)
     fact = details.facts.get(name)
     return {
         "query": name,
-        "question": row["question"],
+        "question": fact.text if fact else None,
         "tags": [*fact.tags] if fact else [],
         "gold": [
-            {"item": item, "grade": grade, "text": text or texts.get(item)}
-            for item, grade, text in sorted(row["gold"], key=lambda item: -item[1])
+            {
+                "item": item,
+                "grade": grade,
+                "text": texts.get(item) if number is None else said[number][1],
+            }
+            for item, grade, number in sorted(row["gold"], key=lambda item: -item[1])
         ],
         "runs": [
             {
                 "run": number,
                 "name": named[number].name,
                 "scores": scores[number],
-                "ranking": _ranking(system, documents),
+                "ranking": _ranking(system, said, row["gold"]),
             }
             for number, system in zip(numbers, row["systems"], strict=True)
         ],
@@ -179,11 +183,18 @@ def query_facts(call: Call) -> dict[str, Any]:
 
 
 def _ranking(
-    system: Mapping[str, Any], documents: Sequence[tuple[str | None, str | None]]
+    system: Mapping[str, Any], said: Sequence[Text], gold: Sequence[tuple[Any, ...]]
 ) -> list[dict[str, Any]]:
-    ranking = []
-    for rank, (place, score, grade, _) in enumerate(system["ranking"], 1):
-        document, text = documents[place]
+    ranking: list[dict[str, Any]] = []
+    grades = {item: grade for item, grade, _ in gold}
+    found: dict[int, float] = {}
+    for rank, item in system["found"]:
+        found[rank] = max(found.get(rank, gold[item][1]), gold[item][1])
+    scores = system.get("scores") or [None] * len(system["ranking"])
+    pairs = zip(system["ranking"], scores, strict=True)
+    for rank, (place, score) in enumerate(pairs, 1):
+        document, text = said[place]
+        grade = found.get(rank, grades.get(document or ""))
         own = (e for e in system.get("evidence", ()) if e[0] == rank)
         spans = sorted(span for _, _, ranges, *_ in own for span in ranges)
         facts = {"document": document, "text": text, "score": score, "grade": grade}

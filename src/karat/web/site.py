@@ -84,7 +84,7 @@ class _Site:
         board = replace(table, columns=[*table.columns, *others], rows=rows[::-1])
         chart = section("chart", "Over the runs", figure(self.timeline.chart()))
         runs = section("runs", "Runs, the newest first", grid(board, titled=False))
-        return page(table.title, [chart, runs], None, [])
+        return page(table.title, [chart, runs])
 
     def _run(self, step: Step, result: Evaluation) -> str:
         metric = self.timeline.metric
@@ -162,7 +162,7 @@ def _comparison_page(compared: Comparison, old: Step, new: Step) -> str:
 
 def _page(title: str, said: str, parts: list[Markup]) -> str:
     way = tag("p", _link(f"../{_INDEX}", "All runs"), f" {said}")
-    return page(title, [way, *parts], None, [])
+    return page(title, [way, *parts])
 
 
 def _pair(old: Step, new: Step) -> str:

@@ -114,7 +114,7 @@ def looks_like_id(text: str) -> bool:
 
 
 def with_gold_texts(gold: Gold, corpus: Mapping[str, str], *, documents: bool) -> Gold:
-    """The gold with texts of the corpus where its passages are ids.
+    """The gold with texts of the corpus, of documents and of passages that are ids.
 
     Documents that are texts, and no ids of the corpus, become passages.
     """
@@ -140,7 +140,14 @@ def with_gold_texts(gold: Gold, corpus: Mapping[str, str], *, documents: bool) -
                 if texts or name in corpus
             )
     left = {} if texts else gold.documents
-    return replace(gold, documents=left, passages=passages, order=tuple(gold.queries))
+    relevant = (n for row in left.values() for n, grade in row.items() if grade > 0)
+    return replace(
+        gold,
+        documents=left,
+        passages=passages,
+        texts={name: corpus[name] for name in relevant if name in corpus},
+        order=tuple(gold.queries),
+    )
 
 
 def unknown_documents(gold: Gold, corpus: Mapping[str, str]) -> tuple[Notice, ...]:
