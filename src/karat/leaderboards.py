@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from karat.data.progress import steps
 from karat.data.queries import Dataset
 from karat.data.runs import Run
 from karat.data.tables import DASH, Table, number
@@ -156,10 +157,11 @@ def evaluations_of(
         options = read_once({**options, "gold": gold})
         gold = options.pop("gold")
     paths = [given for _, given in scored if isinstance(given, str | Path)]
-    first = evaluation_of(*scored[0], gold, options, paths)
-    options = {"metrics": [*first], **options}
-    rest = (evaluation_of(*one, gold, options, paths) for one in scored[1:])
-    found = [first, *rest]
+    found: list[Evaluation] = []
+    counted = scored if nothing_new else steps(scored, len(scored), "scoring runs")
+    for one in counted:
+        found.append(evaluation_of(*one, gold, options, paths))
+        options = {"metrics": [*found[0]], **options}
     if len({one.run for one in found}) < len(found):
         # Two branches save runs of one name: their files tell them apart.
         found = [

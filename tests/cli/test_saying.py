@@ -4,7 +4,9 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -95,3 +97,27 @@ def test_a_closed_stream_is_no_traceback(folder: Path) -> None:
         done = subprocess.run(command, cwd=folder, capture_output=True, check=False)
         assert done.returncode == expected
         assert b"unexpected" not in done.stderr
+
+
+def test_long_work_counts_its_steps(
+    karat: Karat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted = []
+
+    def show(items: Iterable[Any], total: int, doing: str) -> Iterator[Any]:
+        done = [*items]
+        assert len(done) == total
+        counted.append((doing, total))
+        return iter(done)
+
+    monkeypatch.setattr("karat.cli.outputs.track", show)
+    gold = ("-g", "gold.qrels", "-m", "ndcg@10,rr")
+    assert karat("compare", "keyword.run", "dense.run", *gold, "-o", "c.md").code == 0
+    assert counted == [
+        ("scoring runs", 2),
+        ("comparing by metrics", 2),
+        ("writing files", 1),
+    ]
+    counted.clear()
+    assert karat("diagnose", "dense.run", "-g", "gold.qrels").code == 0
+    assert counted == [("looking for causes", 26), ("writing files", 0)]

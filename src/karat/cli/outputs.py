@@ -13,6 +13,7 @@ import click
 
 from karat.cli.command import by_flag, remark, say
 from karat.cli.options import Gating, writable
+from karat.data.progress import SHOWN_BY, steps
 from karat.data.tables import Table, counted
 from karat.errors import UsageError
 from karat.gates import (
@@ -26,7 +27,7 @@ from karat.gates import (
     read_gate,
 )
 from karat.reports.ci import annotations, as_junit, as_step_summary
-from karat.reports.terminal import show
+from karat.reports.terminal import show, track
 from karat.results.evaluation import Evaluation
 from karat.results.leaderboard import Leaderboard
 from karat.results.loading import load
@@ -70,6 +71,7 @@ class Outputs:
         json: bool,
     ) -> Self:
         """Where to write, checked before any work; `NAME.junit.xml` holds gates."""
+        SHOWN_BY.set(track)
         files: list[Path] = []
         junit: list[Path] = []
         for target in targets:
@@ -103,7 +105,7 @@ class Outputs:
         must not cost the reader the result: so files come first, and all is printed.
         """
         try:
-            for path in self.files:
+            for path in steps(self.files, len(self.files), "writing files"):
                 _write(path, text(path.suffix.removeprefix(".").lower()))
             for path in self.junit if gates else ():
                 _write(path, as_junit(gates, headline))

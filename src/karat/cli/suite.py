@@ -45,8 +45,9 @@ def command(
     karat suite
     karat suite nightly -f evals/nightly.yaml
     """
+    outputs = Outputs.plan((), (), (), json=json)
     result = run_suite(name, file, results=results, fresh=fresh)
-    outputs, gates = Outputs(json=json), result.gates
+    gates = result.gates
 
     def text(_: str) -> str:
         return dumps(result.to_dict(), indent=2) + "\n"

@@ -18,6 +18,7 @@ from karat.comparison.changes import (
 from karat.comparison.comparison import Comparison
 from karat.comparison.differences import Difference, Test, measure, with_adjusted
 from karat.comparison.pairing import Pairing, pair_up
+from karat.data.progress import steps
 from karat.data.runs import Run
 from karat.errors import UsageError
 from karat.evaluation import check_options
@@ -160,7 +161,7 @@ def _differences(
     if test == "sign-flip":
         rows = _flips(metrics, pairings, own)
     differences: list[Difference] = []
-    for metric in metrics:
+    for metric in steps(metrics, len(metrics), "comparing by metrics"):
         family: list[Adjusted | None] = [None] * len(pairings)
         if correction == "maxt":
             family = [*max_t([row[metric] for row in rows])]

@@ -8,6 +8,7 @@ from statistics import median
 
 from rapidfuzz.fuzz import partial_ratio, ratio
 
+from karat.data.progress import steps
 from karat.data.tables import counted
 from karat.diagnosis.corpus_search import ALIKE, LexicalRanks, similarity
 from karat.diagnosis.diagnosis import BY_WORDS, CAUSES, TEXTS, Miss, Related
@@ -354,7 +355,8 @@ def examine(evidence: Evidence, detections: Mapping[str, Detection]) -> list[Mis
     checks |= {cause: partial(check, evidence) for cause, check in _CHECKS.items()}
     lacking = not_examined(evidence)
     causes = [cause for cause in CAUSES if cause in checks and cause not in lacking]
-    for one in evidence.missed:
+    missed = evidence.missed
+    for one in steps(missed, len(missed), "looking for causes"):
         every = ((cause, checks[cause](one)) for cause in causes)
         misses += next([_miss(evidence.k, one, c, why)] for c, why in every if why)
     return misses

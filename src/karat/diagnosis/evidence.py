@@ -10,6 +10,7 @@ import numpy as np
 
 from karat.data.arrays import Bools
 from karat.data.gold import Gold
+from karat.data.progress import steps
 from karat.data.runs import Document, ranks_of
 from karat.diagnosis.corpus_search import LexicalRanks, group_alike, most_alike
 from karat.diagnosis.diagnosis import Related
@@ -199,7 +200,7 @@ class Evidence:
         absent = [one for one in missed if not one.rank]
         self._look_for_forms(absent)
         if self.has_texts:
-            for one in missed:
+            for one in steps(missed, len(missed), "reading texts of misses"):
                 row = self.rankings.get(one.query, [])[:_READ]
                 one.ranked = _best_shares(one.texts, row)
             if self.corpus is not None and not self.ids:

@@ -10,7 +10,7 @@ import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from threading import Timer
-from typing import Any, TextIO, TypeVar
+from typing import Any, ClassVar, TextIO, TypeVar
 
 from karat.data.coverage import Range
 from karat.data.tables import Table, clean
@@ -19,6 +19,7 @@ from karat.results.leaderboard import WIDTH
 T = TypeVar("T")
 _SHOW_AFTER_SECONDS = 0.7
 _NARROW, _VERY_NARROW = 100, 80
+_UPDATES = 500
 
 # What rich puts between two columns.
 _GAP = 2
@@ -113,10 +114,12 @@ def track(items: Iterable[T], total: int, doing: str) -> Iterator[T]:
         yield from items
         return
     bar = Bar(doing, total)
+    every = max(1, total // _UPDATES)
     try:
         for done, item in enumerate(items, 1):
             yield item
-            bar.show(done)
+            if done % every == 0:
+                bar.show(done)
     finally:
         bar.close()
 
@@ -144,14 +147,23 @@ class RunBar:
 
 
 class Bar:
-    """Shows how far work has come, once it takes long; closing removes it."""
+    """Shows how far work has come, once it takes long; closing removes it.
+
+    Work inside of other work has a line below it.
+    """
+
+    _shown: ClassVar[Any] = None
 
     def __init__(self, doing: str, total: int) -> None:
+        self._bar = Bar._shown
+        self._is_inner = self._bar is not None
+        if self._is_inner:
+            self._add(doing, total)
+            return
         # Only a terminal pays for importing rich.
         from rich.console import Console  # noqa: PLC0415
         from rich.progress import (  # noqa: PLC0415
             BarColumn,
-            MofNCompleteColumn,
             Progress,
             SpinnerColumn,
             TextColumn,
@@ -163,28 +175,45 @@ class Bar:
         narrow = console.width < _VERY_NARROW
         width = 4 if narrow else 10 if console.width < _NARROW else 20
         clock = () if narrow else (TimeElapsedColumn(),)
-        counted = (BarColumn(width), MofNCompleteColumn()) if total > 1 else ()
         # Details wrap to a second line where the first is full.
         self._bar = Progress(
             SpinnerColumn(),
             TextColumn("{task.description}"),
-            *counted,
+            BarColumn(width),
+            TextColumn("{task.fields[counted]}"),
             *clock,
             TextColumn("{task.fields[details]}", table_column=Column(no_wrap=False)),
             console=console,
             transient=True,
         )
-        self._task = self._bar.add_task(doing, total=total, details="")
+        Bar._shown = self._bar
+        self._add(doing, total)
         self._timer = Timer(_SHOW_AFTER_SECONDS, self._bar.start)
         self._timer.daemon = True
         self._timer.start()
 
+    def _add(self, doing: str, total: int) -> None:
+        # Of one thing it is not known how far it is.
+        self._total = total if total > 1 else None
+        self._task = self._bar.add_task(
+            doing, total=self._total, details="", counted=self._counted(0)
+        )
+
+    def _counted(self, done: int) -> str:
+        return f"{done}/{self._total}" if self._total else ""
+
     def show(self, done: int, details: str = "") -> None:
         """Show how much is done, and details beside the bar."""
-        self._bar.update(self._task, completed=done, details=details)
+        self._bar.update(
+            self._task, completed=done, details=details, counted=self._counted(done)
+        )
 
     def close(self) -> None:
         """Remove the bar from the terminal."""
+        if self._is_inner:
+            self._bar.remove_task(self._task)
+            return
+        Bar._shown = None
         self._timer.cancel()
         self._timer.join()
         self._bar.stop()

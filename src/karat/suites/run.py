@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from karat.comparison.compare import compare
 from karat.comparison.comparison import Comparison
+from karat.data.progress import steps
 from karat.data.queries import Dataset
 from karat.data.runs import Notice, Run
 from karat.data.tables import Table
@@ -214,7 +215,7 @@ def _score_all(
     sources = {own: _source(suite, own, fresh=fresh) for own in retrievers}
     gold: Dataset | None = None
     evaluations, unchanged = {}, []
-    for own, source in sources.items():
+    for own, source in steps(sources.items(), len(sources), "scoring runs"):
         key = digest_of("evaluation", own, source.decides, data, scoring)
         # A judge keeps its replies itself, and knows who gave them.
         reusable = source.reusable and "judge" not in scoring

@@ -13,6 +13,7 @@ from typing import Any
 
 from karat.data.gold import Gold
 from karat.data.policies import Policies
+from karat.data.progress import steps
 from karat.data.queries import Dataset
 from karat.data.runs import Document, Run
 from karat.data.spelling import LETTER
@@ -154,7 +155,7 @@ class _Experiment:
             group = json.dumps(self._arguments(settings[place]), sort_keys=True)
             groups.setdefault(group, []).append(place)
         # Settings that differ in k only share a retriever, and what it retrieves.
-        for places in groups.values():
+        for places in steps(groups.values(), len(groups), "trying settings"):
             run = self._run([settings[place] for place in places])
             trials |= {p: self._trial(settings[p], run) for p in places}
         done = [trial for trial in trials.values() if trial is not None]
