@@ -1,4 +1,7 @@
-"""Progress: long work counts its steps for whoever shows how far it is."""
+"""Progress: long work counts its steps for whoever shows how far it is.
+
+The rooms that work know no terminal; a command sets `SHOWN_BY` to what draws a bar.
+"""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
@@ -13,6 +16,11 @@ SHOWN_BY: ContextVar[Shower | None] = ContextVar("SHOWN_BY", default=None)
 
 
 def steps(items: Iterable[T], total: int, doing: str) -> Iterable[T]:
-    """The same items, counted where anybody shows progress."""
+    """The same items, counted where anybody shows progress.
+
+    Example:
+        >>> [*steps("ab", 2, "reading")]
+        ['a', 'b']
+    """
     shower = SHOWN_BY.get()
     return items if shower is None else shower(items, total, doing)
