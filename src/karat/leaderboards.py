@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from karat.data.progress import steps
 from karat.data.queries import Dataset
 from karat.data.runs import Run
-from karat.data.tables import DASH, Table, number
+from karat.data.tables import DASH, Table, number, steps
 from karat.errors import NotSavedError, UsageError
 from karat.evaluation import check_options, evaluate
 from karat.planning import read_once

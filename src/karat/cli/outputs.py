@@ -13,8 +13,7 @@ import click
 
 from karat.cli.command import by_flag, remark, say
 from karat.cli.options import Gating, writable
-from karat.data.progress import SHOWN_BY, steps
-from karat.data.tables import Table, counted
+from karat.data.tables import SHOWN_BY, Table, counted, steps
 from karat.errors import UsageError
 from karat.gates import (
     KINDS,

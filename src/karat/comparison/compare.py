@@ -18,8 +18,8 @@ from karat.comparison.changes import (
 from karat.comparison.comparison import Comparison
 from karat.comparison.differences import Difference, Test, measure, with_adjusted
 from karat.comparison.pairing import Pairing, pair_up
-from karat.data.progress import steps
 from karat.data.runs import Run
+from karat.data.tables import steps
 from karat.errors import UsageError
 from karat.evaluation import check_options
 from karat.leaderboards import evaluations_of

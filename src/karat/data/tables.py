@@ -1,11 +1,20 @@
-"""Tables: what a person is shown, before anybody decides how."""
+"""What a person is shown, before anybody decides how: tables, and how far work is."""
 
 import math
 import textwrap
 import unicodedata
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from itertools import zip_longest
+from typing import Any, TypeAlias, TypeVar
+
+T = TypeVar("T")
+Shower: TypeAlias = Callable[[Iterable[Any], int, str], Iterator[Any]]
+"""From items, their number and what is done with them to the same items."""
+
+SHOWN_BY: ContextVar[Shower | None] = ContextVar("SHOWN_BY", default=None)
+"""Who shows how far long work is; nobody, unless a command does."""
 
 DASH = "\N{EN DASH}"
 """Stands for a value that does not exist: never 0, never left out."""
@@ -190,6 +199,12 @@ class Table:
         head = [f"**{_in_markdown(self.title)}**", ""] if self.title else []
         notes = ["", *(f"- {_in_markdown(note)}" for note in self.notes)]
         return "\n".join([*head, *lines, *(notes if self.notes else [])])
+
+
+def steps(items: Iterable[T], total: int, doing: str) -> Iterable[T]:
+    """The same items, counted where anybody shows how far work is."""
+    shower = SHOWN_BY.get()
+    return items if shower is None else shower(items, total, doing)
 
 
 def number(value: float | None) -> str:

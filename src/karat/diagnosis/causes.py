@@ -8,8 +8,7 @@ from statistics import median
 
 from rapidfuzz.fuzz import partial_ratio, ratio
 
-from karat.data.progress import steps
-from karat.data.tables import counted
+from karat.data.tables import counted, steps
 from karat.diagnosis.corpus_search import ALIKE, LexicalRanks, similarity
 from karat.diagnosis.diagnosis import BY_WORDS, CAUSES, TEXTS, Miss, Related
 from karat.diagnosis.evidence import ENOUGH, Evidence, MissedItem

@@ -10,8 +10,8 @@ import numpy as np
 
 from karat.data.arrays import Bools
 from karat.data.gold import Gold
-from karat.data.progress import steps
 from karat.data.runs import Document, ranks_of
+from karat.data.tables import steps
 from karat.diagnosis.corpus_search import LexicalRanks, group_alike, most_alike
 from karat.diagnosis.diagnosis import Related
 from karat.diagnosis.headroom import gains_of

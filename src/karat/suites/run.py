@@ -12,10 +12,9 @@ from typing import Any, NamedTuple
 
 from karat.comparison.compare import compare
 from karat.comparison.comparison import Comparison
-from karat.data.progress import steps
 from karat.data.queries import Dataset
 from karat.data.runs import Notice, Run
-from karat.data.tables import Table
+from karat.data.tables import Table, steps
 from karat.errors import FormatError, UnknownNameError, UsageError
 from karat.evaluation import evaluate
 from karat.gates import (

@@ -13,10 +13,10 @@ from typing import Any
 
 from karat.data.gold import Gold
 from karat.data.policies import Policies
-from karat.data.progress import steps
 from karat.data.queries import Dataset
 from karat.data.runs import Document, Run
 from karat.data.spelling import LETTER
+from karat.data.tables import steps
 from karat.errors import (
     DataError,
     MismatchError,
