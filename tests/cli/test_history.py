@@ -3,6 +3,7 @@
 import html
 import json
 import re
+import subprocess
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 import karat.history
-from karat import evaluate, load
+from karat import evaluate, history as karat_history, load
 from tests.cli.conftest import Karat
 
 DASH = "\N{EN DASH}"
@@ -208,3 +209,31 @@ def test_a_push_to_a_server(
     assert done.out == f"dense.json is run 7 of a b in {url}\n"
     assert "1 query of dense.json had other gold than the store" in done.err
     assert calls[-1] == ("/api/p/a%20b/runs?commit=c&branch=main", "dense.run")
+
+
+def test_commit_and_branch_come_from_git(pushed: Karat, folder: Path) -> None:
+    person = ("-c", "user.name=a", "-c", "user.email=a@b.example")
+    for command in (("init", "-b", "trunk"), ("commit", "--allow-empty", "-m", "x")):
+        subprocess.run(["git", *person, *command], check=True, capture_output=True)
+    pushed("push", "dense.json")
+    (run,) = json.loads(pushed("history", "--json", "--branch", "trunk").out)["runs"]
+    assert len(run["commit"]) == 40
+    assert folder == Path.cwd()
+
+
+def test_nothing_that_is_shown_becomes_markup(karat: Karat, folder: Path) -> None:
+    bad = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'"
+    document = {"id": bad, "text": bad}
+    sample = {"id": bad, "query": bad, "tags": [bad], "retrieved": [document]}
+    own = evaluate([{**sample, "relevant": [bad]}], metrics=["rr"], keep=5, name=bad)
+    with karat_history.open(folder / "bad.db") as store:
+        for commit in ("1", bad):
+            store.push(own, commit=commit, branch=bad, project=bad)
+    done = karat("history", "bad.db", "--project", bad, "-o", "bad")
+    assert done.code == 0, done.err
+    pages = [*(folder / "bad").rglob("*.html")]
+    assert len(pages) == 5
+    for page in pages:
+        text = page.read_text("utf-8")
+        assert "<script" not in text
+        assert "<img" not in text
