@@ -112,7 +112,7 @@ class _Site:
         return _page(f"{run.name}, run {run.id}", said, parts)
 
     def _query(self, result: Evaluation, place: int) -> Markup:
-        """A query with its gold and ranking, folded up."""
+        """A query with its scores and ranking, folded up."""
         query = result.queries[place]
         asked = (result.facts[query].text or "")[:_QUESTION]
         grades: dict[int, float] = {}
