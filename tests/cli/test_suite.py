@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -10,10 +11,12 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import pytest
 
 import karat as library
+from karat.extend import decode_yaml
 from tests.cli.conftest import Karat
 
 SUITE = """\
@@ -237,7 +240,14 @@ def test_init_finds_out_what_the_files_are(karat: Karat, folder: Path) -> None:
     assert "    gold: gold.qrels\n    # corpus: corpus.jsonl" in text
     assert "      dense: dense.run\n      keyword: keyword.run\n" in text
     assert "    slices: tag" in text
-    assert karat("suite").code == 0
+    # What holds today: of keyword, the lower of the two, 0.6161 and 0.5556.
+    assert "    gates:\n      fail_under: {ndcg@10: 0.61, recall@5: 0.55}" in text
+    done = karat("suite")
+    assert done.code == 0
+    assert "RESULT: pass (4 of 4 gates passed)" in done.err
+    lines = (folder / "keyword.run").read_text().splitlines(keepends=True)
+    (folder / "keyword.run").write_text("".join(lines[: len(lines) // 2]))
+    assert karat("suite").code == 1
     again = karat("init")
     assert again.code == 2
     assert "karat.yaml has suites already (main): karat suite runs one" in again.err
@@ -268,6 +278,7 @@ def test_init_leaves_room_for_a_retriever_where_there_is_only_gold(
     text = (folder / "karat.yaml").read_text()
     assert "queries: queries.jsonl\n" in text
     assert "      mine: my.module:search\n" in text
+    assert "    # gates:\n    #   fail_under: {recall@5: 0.8}\n" in text
     assert "karat.yaml:8: my.module:search: cannot import my" in karat("suite").err
 
 
@@ -278,6 +289,106 @@ def test_init_says_that_it_found_nothing(karat: Karat, folder: Path) -> None:
     assert done.code == 2
     assert "found neither samples nor a run and its gold here" in done.err
     assert not [*folder.iterdir()]
+
+
+def test_init_writes_a_suite_also_where_nothing_can_be_scored(
+    karat: Karat, folder: Path
+) -> None:
+    for path in folder.iterdir():
+        path.unlink()
+    (folder / "a.run").write_text("q1 Q0 x 1 1.0 a\n")
+    (folder / "gold.qrels").write_text("q1 0 d1 1\n")
+    done = karat("init")
+    assert done.code == 0
+    assert "not scored yet, so that no gate is on: a.run: no gold id occurs" in done.err
+    assert "    # gates:\n" in (folder / "karat.yaml").read_text()
+
+
+COMPARED = "    baseline: dense\n    gates: {max_drop: {ndcg@10: 0.02}}\n"
+
+
+def test_a_pull_request_is_told_verdict_queries_and_page(
+    karat: Karat, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "karat.yaml").write_text(SUITE + COMPARED)
+    assert karat("suite", "--github").code == 1
+    (here,) = results(folder)
+    text = (here / "comment.md").read_text()
+    assert text.startswith("<!-- karat main -->\n\n**karat: fail; worse by")
+    assert re.search(r"\| keyword \| .* \| fail \| ndcg@10 dropped by 0.1364", text)
+    assert "| recall@5 | worse | 0.7714 | 0.5556 |" in text
+    assert "**queries that changed most by ndcg@10, losses first" in text
+    assert "| q37 | who can I talk to | 1.0000 | 0.0000 |" in text
+    page = f"karat-results/{here.name}/report.html"
+    assert text.endswith(f"\n[All queries]({page})\n")
+    for name, value in {
+        "SERVER_URL": "https://example.org",
+        "REPOSITORY": "a/b",
+        "RUN_ID": "7",
+        "STEP_SUMMARY": "summary.md",
+        "OUTPUT": "outputs.txt",
+    }.items():
+        monkeypatch.setenv(f"GITHUB_{name}", value)
+    done = karat("suite", "--github")
+    assert "::error title=karat::keyword: ndcg@10 dropped" in done.out
+    made = f"karat-results/{results(folder)[1].name}"
+    text = (folder / made / "comment.md").read_text()
+    assert "[All queries](https://example.org/a/b/actions/runs/7#artifacts)" in text
+    assert (folder / "summary.md").read_text() == text
+    outputs = f"folder={made}\ncomment={made}/comment.md\n"
+    assert (folder / "outputs.txt").read_text() == outputs
+
+
+GH = """\
+#!/usr/bin/env bash
+echo "$*" >> calls.txt
+[ "$2" != --paginate ] || cat earlier.txt
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the action runs bash")
+@pytest.mark.parametrize("earlier", ["", "41\n42\n"])
+def test_the_action_comments_once_and_then_replaces_it(
+    folder: Path, earlier: str
+) -> None:
+    (folder / "karat.yaml").write_text(SUITE + COMPARED)
+    (folder / "earlier.txt").write_text(earlier)
+    (folder / "bin").mkdir()
+    (folder / "bin/gh").write_text(GH)
+    (folder / "bin/gh").chmod(0o755)
+    action = decode_yaml(Path(__file__).parents[2].joinpath("action.yml").read_text())
+    _, suite, _, comment = action["runs"]["steps"]
+    known = {
+        "inputs.suite": "main",
+        "inputs.file": "karat.yaml",
+        "inputs.token": "t",
+        "github.repository": "a/b",
+        "github.event.pull_request.number": "5",
+    }
+
+    def run(step: dict[str, Any]) -> int:
+        variables = {
+            name: re.sub(r"\$\{\{ (.*?) \}\}", lambda found: known[found[1]], text)
+            for name, text in step["env"].items()
+        }
+        path = os.pathsep.join(["bin", str(Path(sys.executable).parent)])
+        own = {"PATH": f"{path}{os.pathsep}{os.environ['PATH']}", "GITHUB_OUTPUT": "o"}
+        command = ["bash", "-e", "-o", "pipefail", "-c", step["run"]]
+        env = {**os.environ, **own, **variables}
+        return subprocess.run(command, env=env, check=False).returncode
+
+    assert run(suite) == 1
+    for line in (folder / "o").read_text().splitlines():
+        name, _, value = line.partition("=")
+        known[f"steps.suite.outputs.{name}"] = value
+    assert run(comment) == 0
+    listed, posted = (folder / "calls.txt").read_text().splitlines()
+    assert listed.startswith("api --paginate repos/a/b/issues/5/comments --jq ")
+    body = f"--field body=@{known['steps.suite.outputs.comment']}"
+    where = "repos/a/b/issues/5/comments"
+    if earlier:
+        where = "--method PATCH repos/a/b/issues/comments/41"
+    assert posted == f"api --silent {where} {body}"
 
 
 SEARCH = """\

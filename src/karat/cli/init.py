@@ -1,6 +1,7 @@
 """`karat init`: write a suite for the files of a folder."""
 
 import json
+import math
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,7 +15,8 @@ from karat.cli.command import Command, file_option, remark, say
 from karat.cli.validate import contents
 from karat.data.gold import Gold
 from karat.data.queries import Dataset
-from karat.errors import WITHOUT_LABELS, DataError, UsageError
+from karat.errors import WITHOUT_LABELS, DataError, KaratError, UsageError
+from karat.evaluation import evaluate
 from karat.planning import DEFAULT_METRICS
 from karat.reading.check import validate
 from karat.reading.format import FORMATS
@@ -26,6 +28,7 @@ from karat.writing import write_file
 _PACKED = (".gz", ".bz2", ".zst")
 _LEFT_OUT = {"karat-results", "node_modules", "venv", "__pycache__"}
 _MOST_BYTES = 500 << 20
+_GATED = ("ndcg@10", "recall@5")
 # What needs no quotes in YAML, whoever reads it.
 _PLAIN = re.compile(r"[A-Za-z_./][\w./:-]*")
 
@@ -47,7 +50,9 @@ def command(output: str) -> None:
     data, runs, tagged = _look(seen)
     root = target.parent
     moved = {role: os.path.relpath(path, root) for role, path in data.items()}
-    text = _written(moved, [os.path.relpath(p, root) for p in runs], tagged=tagged)
+    gates = _gates(data.get("gold"), runs)
+    paths = [os.path.relpath(path, root) for path in runs]
+    text = _written(moved, paths, gates, tagged=tagged)
     gap = "\n" if before else ""
     write_file(target, f"{before}{gap}{text}")
     read_suites(target)
@@ -136,7 +141,31 @@ def _texts(held: Dataset, others: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _written(data: Mapping[str, str], runs: Sequence[str], *, tagged: bool) -> str:
+def _gates(gold: str | None, runs: Sequence[str]) -> list[str]:
+    """What holds today: the lowest mean of every gated metric, rounded down."""
+    try:
+        boards = [evaluate(run, gold=gold, metrics=_GATED).means for run in runs]
+    except KaratError as error:
+        remark(f"not scored yet, so that no gate is on: {error}")
+        boards = []
+    lowest = {one: min((b[one] for b in boards), default=math.nan) for one in _GATED}
+    on = ", ".join(
+        f"{metric}: {math.floor(mean * 100) / 100:g}"
+        for metric, mean in lowest.items()
+        if mean > 0
+    )
+    return [
+        "    # What must hold, or karat suite exits with 1:",
+        f"    {'' if on else '# '}gates:",
+        f"    {'  ' if on else '#   '}fail_under: {{{on or 'recall@5: 0.8'}}}"
+        + ("  # the lowest of today" if on else ""),
+        "    #   max_drop: {ndcg@10: 0.02}  # with a baseline",
+    ]
+
+
+def _written(
+    data: Mapping[str, str], runs: Sequence[str], gates: list[str], *, tagged: bool
+) -> str:
     """The suite, with what else it could say as comments."""
     lines = ["# Written by karat init; run it with: karat suite", "suites:", "  main:"]
     for role, path in data.items():
@@ -162,12 +191,8 @@ def _written(data: Mapping[str, str], runs: Sequence[str], *, tagged: bool) -> s
         f"    {'' if tagged else '# '}slices: tag  # means by tag, too",
         "    # What to compare with: a retriever, or a saved evaluation.json:",
         f"    # baseline: {_quoted(next(iter(names)))}",
-        "    # What must hold, or karat suite exits with 1:",
-        "    # gates:",
-        "    #   fail_under: {recall@5: 0.8}",
-        "    #   max_drop: {ndcg@10: 0.02}",
     ]
-    return "\n".join([*lines, ""])
+    return "\n".join([*lines, *gates, ""])
 
 
 def _quoted(text: str) -> str:

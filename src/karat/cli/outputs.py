@@ -48,7 +48,8 @@ _GATE_FAILED = 1
 _JUNIT = "junit.xml"
 _LONGER = "--max-tokens"
 _PASSING = "transient"
-_STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
+STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
+"""The variable that names the file of GitHub's page of a run."""
 
 
 @dataclass(frozen=True)
@@ -108,8 +109,8 @@ class Outputs:
                 _write(path, text(path.suffix.removeprefix(".").lower()))
             for path in self.junit if gates else ():
                 _write(path, as_junit(gates, headline))
-            if gates and (page := os.environ.get(_STEP_SUMMARY)):
-                _append(page, as_step_summary(gates, headline))
+            if gates:
+                tell_github(STEP_SUMMARY, as_step_summary(gates, headline))
         finally:
             if self.json:
                 # Bytes, because JSON is UTF-8 whatever the terminal is.
@@ -146,7 +147,7 @@ class Outputs:
         incomplete = say_failed(failed, allowed, kinds)
         if results:
             passed = sum(result.status == "pass" for result in results)
-            for line in annotations(results) if _STEP_SUMMARY in os.environ else ():
+            for line in annotations(results) if STEP_SUMMARY in os.environ else ():
                 # What is printed as JSON stays JSON.
                 click.echo(line, err=self.json)
             counts = f"{passed} of {len(results)} gates passed"
@@ -183,7 +184,10 @@ def _write(path: Path, text: str) -> None:
     remark(f"wrote {path}")
 
 
-def _append(path: str, text: str) -> None:
+def tell_github(variable: str, text: str) -> None:
+    """Add to one of the files that GitHub reads after a step, if there is one."""
+    if not (path := os.environ.get(variable)):
+        return
     try:
         with Path(path).open("a", encoding="utf-8") as stream:
             stream.write(text)

@@ -1,5 +1,6 @@
-"""What CI is told of gates: JUnit, GitHub's page of a run, and marks on a change."""
+"""What CI is told of gates: JUnit, GitHub's page of a run, comments and marks."""
 
+import re
 from collections.abc import Iterator, Sequence
 from html import escape
 
@@ -45,6 +46,25 @@ def as_step_summary(results: Sequence[GateResult], headline: str = "") -> str:
     title = f"karat: {outcome_of(results)}" + (f"; {headline}" if headline else "")
     table = Table(["run", "gate", "status", "why"], rows, title=title, texts=range(4))
     return table.as_markdown() + "\n\n"
+
+
+def as_comment(
+    results: Sequence[GateResult],
+    headline: str,
+    tables: Sequence[Table],
+    *,
+    name: str,
+    page: str,
+) -> str:
+    """What a pull request is told: the gates, tables, and where the page is.
+
+    By its first line, which is not shown, an earlier comment is found again.
+    """
+    said = as_step_summary(results, headline).strip()
+    shown = [said] if results else [f"**karat: {headline}**"] if headline else []
+    shown += [table.as_markdown() for table in tables]
+    mark = re.sub("-{2,}", "-", clean(f"karat {name}"))
+    return "\n\n".join([f"<!-- {mark} -->", *shown, f"[All queries]({page})\n"])
 
 
 def annotations(results: Sequence[GateResult]) -> Iterator[str]:
