@@ -38,6 +38,9 @@ _LONGEST_PATH = 1000
 # Zeros that only fill a number up.
 _ZEROS = re.compile(r"(?<![0-9])0+(?=[0-9])")
 _LIBRARIES = {
+    "llm": "httpx",
+    "bm25": "bm25s",
+    "spark": "pyspark",
     "parquet": "pyarrow",
     "zstd": "zstandard",
     "frames": "pandas",
@@ -194,11 +197,15 @@ class MissingExtraError(KaratError, ImportError):
 
     def __init__(self, what: str, extra: str) -> None:
         self.extra = extra
-        library = _LIBRARIES.get(extra, extra)
-        super().__init__(
-            f"{what} needs {library}: pip install {library}, "
-            f"or pip install 'karat[{extra}]' (in a clone '.[{extra}]')"
-        )
+        super().__init__(f"{what} needs {_LIBRARIES[extra]}: {how_to_install(extra)}")
+
+
+def how_to_install(extra: str) -> str:
+    """The commands that add an optional part."""
+    return (
+        f"pip install {_LIBRARIES[extra]}, or pip install 'karat[{extra}]' "
+        f"(in a clone '.[{extra}]')"
+    )
 
 
 class IncompleteError(KaratError, RuntimeError):

@@ -178,7 +178,8 @@ def test_answers_are_told_how_to_become_references(
 ) -> None:
     sample = {"question": "Do you ship?", "contexts": ["We ship."], field: value}
     (folder / "log.jsonl").write_text(json.dumps(sample))
-    words = ("evaluate", "log.jsonl", "-m", "context_recall", "--model", "tiny")
+    words = ["evaluate", "log.jsonl", "-m", "context_recall", "--model", "tiny"]
+    words += ["--base-url", "http://127.0.0.1:9/v1"]
     done = karat(*words, "--dry-run")
     assert done.code == 2
     assert f"the file has {field} (read as answers)" in done.err
@@ -193,7 +194,8 @@ def test_an_expected_output_is_the_reference_of_a_judge(
 ) -> None:
     sample = {"input": "Ship?", "retrieval_context": ["We ship."], field: "We ship."}
     (folder / "log.jsonl").write_text(json.dumps(sample))
-    words = ("evaluate", "log.jsonl", "-m", "context_recall", "--model", "tiny")
+    words = ["evaluate", "log.jsonl", "-m", "context_recall", "--model", "tiny"]
+    words += ["--base-url", "http://127.0.0.1:9/v1"]
     assert karat(*words, "--dry-run").code == 0
     # Without a judge it is the answer that documents may contain.
     assert karat("evaluate", "log.jsonl", "-m", "recall[contains]@1").code == 0

@@ -406,9 +406,36 @@ def test_a_missing_key_is_a_sentence_that_says_what_to_set(
     pytest.importorskip("httpx")
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-    done = karat("evaluate", samples, *JUDGED)
+    for more in ((), ("--dry-run",)):
+        done = karat("evaluate", samples, *JUDGED, *more)
+        assert done.code == 2
+        assert "no API key: set OPENAI_API_KEY" in done.err
+    assert done.out.startswith("judging would take: ")
+
+
+@pytest.mark.parametrize(
+    ("variables", "arguments", "sentence"),
+    [
+        ({"KARAT_ALLOWED_ENDPOINTS": "a.b"}, (), "texts may not be sent to"),
+        ({}, ("--offline",), "offline, but splitting 2 references takes replies"),
+        ({}, ("--max-drop", "rr=0.1"), "--max-drop rr needs a baseline"),
+    ],
+)
+def test_a_rehearsal_fails_as_the_run_would(
+    karat: Karat,
+    samples: str,
+    monkeypatch: pytest.MonkeyPatch,
+    variables: dict[str, str],
+    arguments: tuple[str, ...],
+    sentence: str,
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "of nobody")
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    done = karat("evaluate", samples, *JUDGED, *arguments, "--dry-run")
     assert done.code == 2
-    assert "no API key: set OPENAI_API_KEY" in done.err
+    assert sentence in done.err
 
 
 def test_votes_are_asked_for_on_the_command_line(

@@ -1,6 +1,7 @@
 """A diagnosis as a user meets it: causes by ids, totals, curves, saving, errors."""
 
 import pickle  # noqa: TID251
+import sys
 from pathlib import Path
 
 import pytest
@@ -248,3 +249,20 @@ def test_gaps_in_ranks_are_no_documents() -> None:
     run = [dict(zip(names, row, strict=True)) for row in rows]
     found = karat.diagnose(run, gold={"q": ["a"], "r": ["y"]}, k=2)
     assert [(m.cause, m.rank) for m in found.misses] == [("below k", 3), ("below k", 5)]
+
+
+def test_all_that_search_by_words_needs_is_named_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "bm25s", None)
+    run, gold = {"q1": ["d1"]}, {"q1": ["d2"]}
+    corpus, queries = {"d1": "rye", "d2": "oats"}, {"q1": "what is rye"}
+    install = "search by words (pip install bm25s, or pip install 'karat[bm25]' "
+    cases: list[tuple[dict[str, dict[str, str]], str]] = [
+        ({}, f"--corpus and the texts of queries (--queries) and {install}"),
+        ({"corpus": corpus}, f"the texts of queries (--queries) and {install}"),
+        ({"corpus": corpus, "queries": queries}, install),
+    ]
+    for given, needs in cases:
+        found = karat.diagnose(run, gold=gold, force=True, **given)  # type: ignore[arg-type]
+        assert found.not_examined["lexical gap"].startswith(needs)

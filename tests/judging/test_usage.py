@@ -75,7 +75,25 @@ def test_every_vote_and_every_repair_counts() -> None:
 def test_replies_of_no_use_were_paid_for_too() -> None:
     result = judged(Counting(lambda _: "I would rather not say."))
     assert result["context_recall"].failed == 2
-    assert [trace.usage.replies for trace in result.traces if trace.usage] == [2, 2]
+    assert [trace.usage.replies for trace in result.traces if trace.usage] == [3, 3]
+
+
+def test_the_third_reply_may_be_the_first_of_use(tmp_path: Path) -> None:
+    settings = Settings(journal=tmp_path / "journal.sqlite")
+    good = support({})
+    model = Counting(
+        lambda prompt: (
+            good(prompt) if prompt.user.count("could not be used") > 1 else ""
+        )
+    )
+    result = judged(model, settings)
+    assert result["context_recall"].failed == 0
+    # Paid for is what was asked, of no use too: to split, and to judge, three times.
+    assert [trace.usage.replies for trace in result.traces if trace.usage] == [6, 6]
+    assert result.usage.replies == len(model.asked) == 12
+    idle = Counting(good)
+    assert judged(idle, settings).to_json() == result.to_json()
+    assert not idle.asked
 
 
 def test_a_resumed_run_says_the_same_as_one_that_was_not_stopped(

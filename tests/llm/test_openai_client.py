@@ -362,7 +362,8 @@ def test_headers_are_no_parameters_since_parameters_are_kept() -> None:
 
 def test_a_missing_library_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "httpx", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'karat\[llm\]'"):
+    said = r"needs httpx: pip install httpx, or pip install 'karat\[llm\]' \(in a clone"
+    with pytest.raises(MissingExtraError, match=said):
         ask(OpenAIClient("tiny", base_url="http://127.0.0.1:1/v1"))
 
 
@@ -397,7 +398,7 @@ def test_any_function_is_a_client(function: Callable[[str], Any]) -> None:
     [
         (ConnectionError("gone"), Transient, "raised ConnectionError: gone"),
         (KeyError("choices"), Refused, "raised KeyError: 'choices'"),
-        (StopIteration(), Refused, "raised StopIteration"),
+        (StopIteration(), Refused, "raised StopIteration: it has no more answers"),
         (Transient("busy"), Transient, "busy"),
         (Refused("no"), Refused, "no"),
     ],

@@ -193,6 +193,36 @@ def test_a_class_is_not_asked() -> None:
         karat.retrieve(Remembers, QUERIES)
 
 
+@pytest.mark.parametrize(
+    "methods",
+    [
+        ["__call__", "encode", "similarity"],
+        ["encode"],
+        ["embed_query", "embed_documents"],
+        ["chat"],
+        ["__call__", "invoke", "get_num_tokens"],
+    ],
+)
+def test_a_model_is_told_from_what_searches_with_it(methods: list[str]) -> None:
+    def method(*_: Any) -> str:
+        return "an answer"
+
+    model = type("Encoder", (), dict.fromkeys(methods, method))
+    with pytest.raises(UsageError, match="Encoder is a model, and searches nothing"):
+        karat.retrieve(model(), QUERIES)
+
+
+def test_a_retriever_may_encode_its_queries_itself() -> None:
+    class Index:
+        def encode(self, query: str) -> str:
+            return query.lower()
+
+        def __call__(self, query: str) -> list[str]:
+            return [self.encode(query)]
+
+    assert not karat.retrieve(Index(), {"q1": "RYE"}).failures
+
+
 def test_two_retrievers_of_one_class_need_a_name_each(tmp_path: Path) -> None:
     class Index:
         def __init__(self, document: str) -> None:

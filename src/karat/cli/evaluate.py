@@ -142,9 +142,6 @@ def command(options: Options) -> None:
     board = leaderboard(inputs, keep=keep, **how)
     if judge is not None:
         _say_unasked(board)
-    if judging.dry_run:
-        outputs.rehearse(judge.session.total, as_json=options.json)
-        return
     shown = board.without_texts() if judging.no_text else board
 
     def tables(width: int = WIDTH) -> list[Table]:
@@ -155,6 +152,9 @@ def command(options: Options) -> None:
     results = outputs.gate_results(
         gates, evaluations, gating, options.baseline, allowed, force=force
     )
+    if judging.dry_run:
+        outputs.rehearse(judge.session, as_json=options.json)
+        return
     signed = outputs.with_command(shown) if target.pages else shown
 
     def text(form: str) -> str:

@@ -134,7 +134,7 @@ def command(options: Options) -> None:
     else:
         failed = _grade(loaded, session, targets, pages, options)
     if isinstance(session, DryRun):
-        rehearse(session.total, as_json=options.json)
+        rehearse(session, as_json=options.json)
         return
     for failures, when in zip(failed, ("", " when asked again"), strict=False):
         if len(failures) > (options.judging.max_failures or 0):

@@ -214,10 +214,12 @@ def with_command(board: Leaderboard) -> Leaderboard:
     return replace(board, evaluations=signed)
 
 
-def rehearse(taken: Any, *, as_json: bool) -> None:
-    """Say what judging would take, in numbers for programs if asked to."""
+def rehearse(session: Any, *, as_json: bool) -> None:
+    """Say what judging would take, in numbers for programs if asked to; or fail."""
+    taken = session.total
     said = json.dumps(taken.to_dict()) if as_json else f"judging would take: {taken}"
     click.echo(said)
+    session.check()
 
 
 def read_gates(gating: Gating) -> list[Gate]:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from difflib import SequenceMatcher
 from functools import partial
+from importlib.util import find_spec
 from statistics import median
 
 from rapidfuzz.fuzz import partial_ratio, ratio
@@ -14,6 +15,7 @@ from karat.diagnosis.diagnosis import BY_WORDS, CAUSES, TEXTS, Miss, Related
 from karat.diagnosis.evidence import ENOUGH, Evidence, MissedItem
 from karat.diagnosis.run_findings import Detection, Reason
 from karat.diagnosis.text_damage import damage
+from karat.errors import how_to_install
 
 # Search by words finds what it ranks at least so high, and is led somewhere by what it
 # ranks in such a share of the corpus.
@@ -373,17 +375,22 @@ def _miss(k: int, one: MissedItem, cause: str, why: Reason) -> Miss:
 
 def not_examined(evidence: Evidence) -> dict[str, str]:
     """The causes that need what is not given, and what they need."""
-    by_words = evidence.words is not None
     present = {
         "": True,
         "--corpus": evidence.corpus is not None and not evidence.judged,
         "--candidates": evidence.candidates is not None,
-        BY_WORDS: by_words,
+        BY_WORDS: evidence.words is not None,
         TEXTS: evidence.has_texts,
     }
     needs = {name: cause.needs for name, cause in CAUSES.items()}
     lacking = {name: need for name, need in needs.items() if not present[need]}
-    if evidence.corpus is not None and evidence.has_questions and not by_words:
-        install = "search by words: pip install 'karat[bm25]'"
-        lacking |= {name: install for name in lacking if needs[name] == BY_WORDS}
-    return lacking
+    missing = {
+        "--corpus": evidence.corpus is None,
+        "the texts of queries (--queries)": not evidence.has_questions,
+        f"search by words ({how_to_install('bm25')})": find_spec("bm25s") is None,
+    }
+    by_words = " and ".join(need for need, is_missing in missing.items() if is_missing)
+    return {
+        name: by_words if by_words and need == BY_WORDS else need
+        for name, need in lacking.items()
+    }

@@ -15,7 +15,7 @@ from karat.judging import prompts
 from karat.judging.contexts import CONTEXT_TOKENS, pieces, require_texts, text_of
 from karat.judging.replies import (
     NOT_FILLED_IN,
-    ask_twice,
+    ask_again,
     is_blank,
     read_numbers,
     read_object,
@@ -169,7 +169,7 @@ def grade(
     best: Grade | None = None
     for piece in pieces(text, budget) if text.strip() else ():
         prompt = prompts.grade_prompt(question, piece, assessor, wording)
-        graded = yield from ask_twice(prompt, partial(_read, passage=piece))
+        graded = yield from ask_again(prompt, partial(_read, passage=piece))
         best = graded if best is None or graded.grade > best.grade else best
     return best or Grade(0, "the document holds no words")
 

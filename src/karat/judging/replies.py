@@ -1,7 +1,7 @@
 """Reading replies: a model's reply becomes a value, or a sentence on what is wrong.
 
 Nothing in a reply is taken on trust: numbers must be among those shown, nothing may be
-missing, repeated or made up. A reply that cannot be used is asked for once more.
+missing, repeated or made up. A reply that cannot be used is asked for again, twice.
 """
 
 import json
@@ -58,21 +58,28 @@ _DIGITS = 10
 _DEPTH = 100
 # How models say that nothing fits, where a list is to stay empty.
 _NOTHING = ("", "none", "null", "nil", "n/a", "na", "nothing", "no", "-")
+ATTEMPTS = 3
+"""How often a question is put while replies cannot be used."""
 _FLAGS: dict[object, bool] = {
     **dict.fromkeys(("true", "yes", "1", 1), True),
     **dict.fromkeys(("false", "0", 0, None, *_NOTHING), False),
 }
 
 
-def ask_twice(prompt: Prompt, read: Callable[[str], T | str]) -> Conversation[T]:
-    """Put a question, and once more if the reply cannot be used."""
+def ask_again(prompt: Prompt, read: Callable[[str], T | str]) -> Conversation[T]:
+    """Put a question, and twice more while the reply cannot be used.
+
+    One that is cut off again would be cut off a third time.
+    """
     problem = ""
-    for last in (False, True):
+    for attempt in range(ATTEMPTS):
         reply = yield prompt
-        value = cut_problem(reply, last=last) or read(reply.text)
+        value = cut_problem(reply, last=attempt > 0) or read(reply.text)
         if not isinstance(value, str):
             return value
         problem = value
+        if reply.cut and attempt:
+            break
         prompt = prompts.repair(prompt, problem)
     raise InvalidReply(problem)
 

@@ -23,6 +23,7 @@ from karat.llm import (
 )
 from karat.llm.callables import FunctionClient
 from karat.llm.dry_run import unanswered
+from karat.llm.http import check_endpoint
 from karat.llm.limits import Budget
 from karat.llm.openai_client import OpenAIClient
 from karat.llm.run_jobs import Job
@@ -157,7 +158,6 @@ class DryRun(JudgeSession):
         self, jobs: Sequence[Job[T]], stage: Stage = _ROWS, queries: Sequence[str] = ()
     ) -> Results[T]:
         """Carry every job through with replies of the journal or assumed ones."""
-        del queries
         results: list[T | Failure] = [Failure("not asked")] * len(jobs)
 
         def follow(row: int) -> Generator[Any, Any, None]:
@@ -165,9 +165,18 @@ class DryRun(JudgeSession):
 
         rows = [partial(follow, row) for row in range(len(jobs))]
         part = estimate(rows, self.client, self.settings, _assume)
+        if part.calls and self.settings.offline:
+            raise self._missing(jobs, stage, queries)
         if jobs:
             self.parts.append(replace(part, stages=((stage, len(jobs)),)))
         return Results(results, [Usage()] * len(jobs))
+
+    def check(self) -> None:
+        """Refuse what the run itself would be refused for, before its first call."""
+        check_endpoint(self.client.endpoint)
+        prepare = getattr(self.client, "prepare", None)
+        if prepare is not None and self.total.calls:
+            prepare()
 
     @property
     def total(self) -> Estimate:

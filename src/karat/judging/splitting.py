@@ -12,7 +12,7 @@ from karat.data.tables import counted
 from karat.judging import prompts
 from karat.judging.contexts import CONTEXT_TOKENS, pack
 from karat.judging.grading import RELEVANT, is_graded
-from karat.judging.replies import NOT_FILLED_IN, ask_twice, is_blank, read_object
+from karat.judging.replies import NOT_FILLED_IN, ask_again, is_blank, read_object
 from karat.judging.session import JudgeSession
 from karat.llm import Stage
 from karat.llm.run_jobs import Job
@@ -77,14 +77,14 @@ def split(
 ) -> Conversation[dict[str, float]]:
     """The claims of a reference answer, each with the grade of its importance."""
     prompt = prompts.split_prompt(question, reference, wording)
-    return (yield from ask_twice(prompt, _read_claims))
+    return (yield from ask_again(prompt, _read_claims))
 
 
 def gather(question: str, documents: Sequence[str]) -> Conversation[dict[str, float]]:
     """The claims that documents make in answer to a question, with their grades."""
     packed = pack([*enumerate(documents)], CONTEXT_TOKENS)[0]
     prompt = prompts.gather_prompt(question, [text for _, text in packed])
-    return (yield from ask_twice(prompt, partial(_read_claims, shown=documents)))
+    return (yield from ask_again(prompt, partial(_read_claims, shown=documents)))
 
 
 def split_references(

@@ -7,7 +7,7 @@ the questions of a sample are asked side by side.
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 from itertools import starmap
 from typing import Any, NamedTuple, TypeAlias
 
@@ -18,6 +18,7 @@ from karat.judging import prompts
 from karat.judging.contexts import CONTEXT_TOKENS, Context, excerpts, pack
 from karat.judging.prompts import Prompts
 from karat.judging.replies import (
+    ATTEMPTS,
     cut_problem,
     is_blank,
     read_flag,
@@ -95,25 +96,28 @@ def _ask(
     question: str | None,
     wording: Prompts,
 ) -> Conversation[_Answered]:
-    """Ask, and once more about the claims without a valid verdict."""
+    """Ask, and twice more about the claims without a valid verdict."""
     verdicts: dict[int, Verdict] = {}
     sent: list[Prompt] = []
-    problem: str | None = None
-    for last in (False, True):
+    problems: list[str] = []
+    for attempt in range(ATTEMPTS):
         rest = {n: text for n, text in claims.items() if n not in verdicts} or claims
         numbers = {index % _CLAIMS + 1: index for index in rest}
         numbered = [(number, rest[index]) for number, index in numbers.items()]
         prompt = prompts.support_prompt(numbered, contexts, assessor, question, wording)
-        sent.append(prompts.repair(prompt, problem) if problem else prompt)
+        # Each repair adds to the last, so that no two attempts are the same prompt.
+        sent.append(reduce(prompts.repair, problems, prompt))
         reply = yield sent[-1]
-        wrong = cut_problem(reply, last=last)
+        wrong = cut_problem(reply, last=attempt > 0)
         if not wrong:
             valid, wrong = _read_verdicts(reply.text, numbers, contexts)
             verdicts |= valid
-        problem = wrong or problem
+        problems += [wrong] if wrong else []
         if len(verdicts) == len(claims):
             return _Answered(claims, contexts, verdicts)
-    return _Answered(claims, contexts, verdicts, problem, sent)
+        if reply.cut and attempt:
+            break
+    return _Answered(claims, contexts, verdicts, problems[-1], sent)
 
 
 def _follow_ups(

@@ -251,9 +251,11 @@ def to_call_error(
     )
     passes = isinstance(error, OSError | TimeoutError) or may_pass(status)
     passes |= any(_PASSING.search(kind.__name__) for kind in type(error).__mro__)
+    # A scripted function that has come to the end of its script says nothing itself.
+    ended = "it has no more answers" if isinstance(error, StopIteration) else None
     problem = (Transient if passes else Refused)(
         f"{endpoint} raised {type(error).__name__}",
-        detail=" ".join(redact(str(error)).split()) or None,
+        detail=" ".join(redact(str(error)).split()) or ended,
     )
     if is_clean:
         problem.__cause__ = error

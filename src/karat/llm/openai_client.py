@@ -136,8 +136,9 @@ class OpenAIClient(ChatModel):
         return f"OpenAIClient({self.model!r}, base_url={self.endpoint!r})"
 
     def prepare(self) -> None:
-        """Import the HTTP library, before the time of a call is measured."""
+        """Import the HTTP library, and refuse what no call can be made without."""
         load_httpx()
+        self._read_key()
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[None]:
@@ -306,16 +307,19 @@ class OpenAIClient(ChatModel):
         loop = asyncio.get_running_loop()
         connection, users = self._open[loop]
         if connection is None:
-            key = read_key(self._key)
-            if not key and not self._headers and self._address == _OPENAI:
-                raise UsageError(
-                    "no API key: set OPENAI_API_KEY, or OPENAI_BASE_URL to a server of "
-                    "your own, such as http://127.0.0.1:8080/v1"
-                )
-            headers = request_headers(self._address, key, self._headers)
+            headers = request_headers(self._address, self._read_key(), self._headers)
             connection = Connection(self._address, headers)
             self._open[loop] = (connection, users)
         return connection
+
+    def _read_key(self) -> str:
+        key = read_key(self._key)
+        if not key and not self._headers and self._address == _OPENAI:
+            raise UsageError(
+                "no API key: set OPENAI_API_KEY, or OPENAI_BASE_URL to a server of "
+                "your own, such as http://127.0.0.1:8080/v1"
+            )
+        return key
 
 
 def _names(error: ServerError, part: str) -> bool:

@@ -99,7 +99,7 @@ async def run_jobs(
     """The result of each job, in order; a `Failure` where a job could not be done.
 
     A job yields prompts and receives replies. If it cannot use a reply it may ask
-    again, once, and then raises `InvalidReply`. Equal prompts are sent once. Every
+    again, and then raises `InvalidReply`. Equal prompts are sent once. Every
     reply is in the journal before the job receives it: if the run stops for any
     reason, the same call continues from there.
     """

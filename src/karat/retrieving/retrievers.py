@@ -162,6 +162,15 @@ def _store(store: Any, _: Question) -> Ask:
     raise UsageError(f"{kind} is no retriever, but makes one: pass .as_retriever()")
 
 
+def _model(model: Any, _: Question) -> Ask:
+    kind = type(model).__name__
+    raise UsageError(
+        f"{kind} is a model, and searches nothing: pass what searches with it, such as "
+        "a function from query to documents; for an index of vectors, encode= takes "
+        "the function that makes a vector of a query"
+    )
+
+
 def _bm25s(index: Any, question: Question) -> Ask:
     library = sys.modules["bm25s"]
     size = index.scores["num_docs"]
@@ -295,8 +304,10 @@ def _search_engine(client: Any, question: Question) -> Ask:
     )
 
 
+_OF_MODELS = ("encode", "embed_query", "chat")
 _Kind: TypeAlias = tuple[Callable[[Any], bool], Callable[[Any, Question], Ask]]
 _KINDS: Final[tuple[_Kind, ...]] = (
+    (_has("invoke", "get_num_tokens"), _model),
     (_has("invoke", "ainvoke"), _langchain),
     (_has("retrieve", "aretrieve"), _llama_index),
     (_has("as_retriever"), _store),
@@ -319,5 +330,11 @@ _KINDS: Final[tuple[_Kind, ...]] = (
                 body={"query": query, "hits": q.k, **q.arguments(query)}
             )
         ),
+    ),
+    (_has("encode", "similarity"), _model),
+    (
+        # What can be called may be a retriever that encodes its queries itself.
+        lambda r: not callable(r) and any(hasattr(r, name) for name in _OF_MODELS),
+        _model,
     ),
 )
