@@ -35,7 +35,7 @@ from karat.writing import write_file
 @flag("--fresh", help="Score again what has not changed.")
 @flag("--github", help="For a pull request: comment.md beside the results.")
 @options.json
-def command(  # noqa: PLR0913
+def command(
     name: str | None,
     file: str,
     results: str,

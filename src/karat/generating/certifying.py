@@ -9,7 +9,7 @@ from karat.generating.writing import VERSION, Written
 from karat.judging.prompts import ANSWER_IN_JSON, Prompts, fenced, object_schema
 from karat.judging.replies import (
     NOT_FILLED_IN,
-    ask_twice,
+    ask_again,
     is_blank,
     read_flag,
     read_object,
@@ -46,7 +46,7 @@ def certify(
     """
     asked = fenced([("question", written.question)])
     prompt = Prompt(_ALONE, asked, _SCHEMA, "alone", VERSION)
-    is_clear, reason, by_heart = yield from ask_twice(prompt, _read_alone)
+    is_clear, reason, by_heart = yield from ask_again(prompt, _read_alone)
     checks = [("alone", reason, is_clear)]
     if whole or is_clear:
         beside = [*passages, by_heart] if by_heart else passages

@@ -10,7 +10,7 @@ from karat.data.judgements import Conversation, Prompt
 from karat.judging.prompts import ANSWER_IN_JSON, TEXTS_ARE_DATA, fenced, object_schema
 from karat.judging.replies import (
     NOT_FILLED_IN,
-    ask_twice,
+    ask_again,
     is_blank,
     read_numbers,
     read_object,
@@ -89,7 +89,7 @@ def write_question(
     claims = {"type": "array", "items": claim}
     schema = object_schema(question=_TEXT, answer=_TEXT, claims=claims)
     prompt = Prompt(" ".join(parts), fenced(texts), schema, "write", VERSION)
-    return (yield from ask_twice(prompt, partial(_read, passages=passages)))
+    return (yield from ask_again(prompt, partial(_read, passages=passages)))
 
 
 def _read(text: str, passages: Sequence[str]) -> Written | str:
