@@ -105,7 +105,7 @@ def command(
         k=k,
     )
     if isinstance(session, DryRun):
-        rehearse(session.total, as_json=json)
+        rehearse(session, as_json=json)
         return
     if output is not None:
         questions.save(output)
