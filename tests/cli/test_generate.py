@@ -104,7 +104,9 @@ def test_two_hundred_questions_take_few_calls_and_a_kill_pays_none_twice(
     chance = random.Random(3)
     for _ in range(4):
         worker = subprocess.Popen(command, cwd=folder, env={**os.environ})
-        time.sleep(chance.uniform(1.5, 3))
+        enough = server.paid.total() + chance.randint(50, 350)
+        while server.paid.total() < enough and worker.poll() is None:
+            time.sleep(0.01)
         worker.send_signal(signal.SIGKILL)
         worker.wait()
     before = server.paid.total()
@@ -128,3 +130,18 @@ def test_two_hundred_questions_take_few_calls_and_a_kill_pays_none_twice(
     assert offline.stdout == done.stdout
     assert (folder / "questions.jsonl").read_text("utf-8") == written
     sys.stdout.write(f"{done.stdout}{len(server.paid)} calls\n")
+
+
+@pytest.mark.slow
+def test_faults_of_the_server_change_nothing(world: World, folder: Path) -> None:
+    written = []
+    for name, rate in (("calm", 0.0), ("stormy", 0.2)):
+        faults = ("busy", "error", "overloaded", "reset", "truncated", "empty")
+        with FaultServer(rate, faults, right=world.answer) as server:
+            journal = ("--journal", f"{name}.sqlite", "--concurrency", "32")
+            arguments = generated(server.url, "-n", "30", "--hops", "1", *journal)
+            command = [sys.executable, "-m", "karat", *arguments]
+            subprocess.run(command, cwd=folder, check=True, capture_output=True)
+            written.append((folder / "questions.jsonl").read_text("utf-8"))
+            assert (server.met.total() > server.met["none"]) == (rate > 0)
+    assert written[0] == written[1]

@@ -17,6 +17,7 @@ ROGGEN = (
     "die ihn in der Mühle des Abtes gemahlen haben."
 )
 LIMAI = "黑麦于一七三一年由来自北方的移民带到山谷、他们在修道院院长建造的磨坊里磨面。"
+RAIMUGI = "ライむぎは きたから きた ひとびとが たにに もってきて こなに ひいていた。"
 
 
 def fate(passage: str, question: str, answer: str = "1731") -> str:
@@ -73,6 +74,8 @@ def test_an_english_passage(question: str, check: str) -> None:
         (ROGGEN, "Wer war es, der 1731 von Siedlern aus dem Norden hörte?", "leak"),
         (LIMAI, "当地农民何时开始种植这种谷物。", "kept"),
         (LIMAI, "谁知道由来自北方的移民带到山谷的是什么。", "leak"),
+        (RAIMUGI, "山村農民栽培開始時期", "kept"),
+        (RAIMUGI, "When did the farmers first grow this grain?", "language"),
         (LIMAI, "When did the farmers first grow this grain?", "language"),
     ],
 )

@@ -143,7 +143,7 @@ def question_set(
         metadata = {
             "checks": one.checks,
             "claim_spans": [[*numbers] for numbers in written.named],
-            "origin": {"writer": writer, "judge": judge, "prompts": VERSION},
+            "prompts": VERSION,
         }
         tags = (f"hops-{len(one.passages)}", one.style)
         queries[query] = Query(query, written.question, None, tags, metadata)

@@ -53,6 +53,8 @@ _PRONOUN: Final = re.compile(
     r"(?:it(?! (?:takes?|took|costs?|means?|possible|true|legal|safe|likely|necessary|"
     r"important|better)\b)|he|she|him|her|his|hers|they|them|their|its)\b"
 )
+# A text may have more letters of one of these, and a question about it of another.
+_JAPANESE: Final = frozenset({"Cjk", "Hiragana", "Katakana"})
 _ASKED_FOR: Final = re.compile(
     "year|month|date|day|time|many|much|long|often|far|old|kind|type"
 )
@@ -114,7 +116,7 @@ def _other_language(candidate: Candidate) -> str:
     text = " ".join(candidate.texts)
     for part in (candidate.written.question, candidate.written.answer):
         one, other = script_of(part), script_of(text)
-        if not one or not other or one == other:
+        if not one or not other or one == other or {one, other} <= _JAPANESE:
             one, other = _language(part), _language(text)
         if one and other and one != other:
             return f"{one}, and its passages are {other}"
