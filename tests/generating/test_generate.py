@@ -148,6 +148,29 @@ def test_the_file_is_gold_as_it_is(tmp_path: Path) -> None:
     assert cut["recall@10"].mean == 1
 
 
+def test_what_people_checked_is_said_with_every_result(tmp_path: Path) -> None:
+    world = World(60, {})
+    path = tmp_path / "questions.jsonl"
+    karat.generate(
+        world.corpus, 50, model=Scripted(world), hops=[1], settings=NOTHING_KEPT
+    ).save(path)
+    records = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    run = {record["id"]: ["d1", "d2"] for record in records}
+
+    def notice() -> list[str]:
+        result = karat.evaluate(run, gold=path, metrics=["mrr"])
+        return [str(one) for one in result.warnings if one.kind == "checked"]
+
+    drawn = [row["metadata"] for row in records if "checked" in row["metadata"]]
+    assert (len(drawn), notice()) == (30, [])
+    for place, metadata in enumerate(drawn):
+        metadata["checked"] = "bad" if place < 3 else "good"
+    path.write_text("\n".join(map(json.dumps, records)), "utf-8")
+    # Clopper and Pearson: 0.7347 .. 0.9789.
+    said = "30 questions were checked by people: 90% are good, 95% interval 73% to 98%"
+    assert notice() == [said]
+
+
 def test_spans_are_offsets_in_the_source_of_a_chunk(tmp_path: Path) -> None:
     world = World(6, {})
     book = "Preface.\n" + "\n".join(world.corpus.values())

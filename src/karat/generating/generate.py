@@ -116,7 +116,7 @@ def generate(  # noqa: PLR0913
         kept += [one for one in batch if not one.failed]
         dropped += [one for one in batch if one.failed]
     signatures = (writer.source, judges[0].source)
-    return question_set(kept, dropped, search.passages, signatures, n)
+    return question_set(kept, dropped, search.passages, signatures, n, chance)
 
 
 def _beside(writer: JudgeSession, judge: Any) -> JudgeSession:

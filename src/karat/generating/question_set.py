@@ -4,6 +4,7 @@ import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from random import Random
 from typing import Any
 
 from karat.data.gold import Gold, Span
@@ -27,6 +28,9 @@ CHECKS: Mapping[str, str] = {
     "vague": "too vague",
 }
 """What a question may fail by, in this order, and how that is counted in words."""
+
+# So many questions, checked by a person, say within a tenth or so how many are good.
+_CHECKED = 30
 
 
 @dataclass(eq=False)
@@ -111,12 +115,17 @@ def question_set(
     passages: Mapping[str, Span],
     signatures: tuple[str, str],
     wanted: int,
+    chance: Random,
 ) -> QuestionSet:
-    """The questions that passed every check with their gold, signed by its makers."""
+    """The questions that passed every check with their gold, signed by its makers.
+
+    Some are drawn at random for people to check: those wait for a mark.
+    """
     writer, judge = signatures
     kinds = ("documents", "sources", "references", "claims", "spans")
     parts: Any = {kind: {} for kind in kinds}
     queries = {}
+    drawn = chance.sample(range(len(kept)), min(_CHECKED, len(kept)))
     for number, one in enumerate(kept, 1):
         query, written = f"q{number}", one.written
         labels: dict[str, float] = {}
@@ -140,11 +149,12 @@ def question_set(
             )
             for place, name in enumerate(one.relevant, 1)
         )
-        metadata = {
+        metadata: dict[str, object] = {
             "checks": one.checks,
             "claim_spans": [[*numbers] for numbers in written.named],
             "prompts": VERSION,
         }
+        metadata |= {"checked": ""} if number - 1 in drawn else {}
         tags = (f"hops-{len(one.passages)}", one.style)
         queries[query] = Query(query, written.question, None, tags, metadata)
     failures = [

@@ -9,6 +9,8 @@ from karat.data.gold import labeller_notices
 from karat.data.matches import Matches
 from karat.data.runs import Notice
 from karat.data.spelling import parse
+from karat.stats.clusters import sample_of
+from karat.stats.intervals import gaffke_interval
 
 if TYPE_CHECKING:
     from karat.results.evaluation import Evaluation
@@ -19,11 +21,14 @@ _NEARLY_ALL = 0.95
 _STARS = 4
 _HALF = 0.5
 _EXAMPLES = 3
+_WERE = ("questions were", "question was")
 
 
 def derived_notices(result: "Evaluation") -> Iterator[Notice]:
     """Notices that follow from the result, and so hold for any part or union of it."""
     yield from labeller_notices(result.labelled_by)
+    if result.facts:
+        yield from _checked(result)
     for matcher, matches in result.matches.items():
         # A judge says itself what it could not judge, and reads texts, not names.
         if not matches.verdicts:
@@ -38,6 +43,18 @@ def derived_notices(result: "Evaluation") -> Iterator[Notice]:
         yield _failed(failed, result.queries)
     if result.ranges:
         yield _ranges(result)
+
+
+def _checked(result: "Evaluation") -> Iterator[Notice]:
+    """What share of the questions is good, by those that people checked."""
+    marks = [fact.metadata.get("checked") for fact in result.facts.values()]
+    good = np.array([mark == "good" for mark in marks if mark in ("good", "bad")])
+    if len(good):
+        sample = sample_of(good.astype(np.float64))
+        low, high = gaffke_interval(sample, (0.0, 1.0), 0.95)
+        said = f"{good.mean():.0%} are good, 95% interval {low:.0%} to {high:.0%}"
+        text, one = (f"{what} checked by people: {said}" for what in _WERE)
+        yield Notice("checked", len(good), text, one=one)
 
 
 def _ranges(result: "Evaluation") -> Notice:
