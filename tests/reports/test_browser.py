@@ -330,3 +330,26 @@ def test_documents_are_labelled_blind_without_any_gold(
     gold = karat.apply_labels(tmp_path / "labels.jsonl").gold
     assert gold.documents == {"q1": {"a": 3, "b": 0, "d": 2}, "q2": {"c": 1}}
     assert tab.quiet()
+
+
+def test_runs_stand_side_by_side_without_any_gold(visit: Go, tmp_path: Path) -> None:
+    for name, first in (("a", ["Rye.", "Oats."]), ("b", ["Wheat.", "Rye."])):
+        samples = [
+            {"id": "q1", "question": "Same?", "retrieved_contexts": ["Barn."]},
+            {"id": "q2", "question": "Which grain?", "retrieved_contexts": first},
+        ]
+        lines = "".join(f"{json.dumps(sample)}\n" for sample in samples)
+        (tmp_path / f"{name}.jsonl").write_text(lines)
+    command = [sys.executable, "-m", "karat", "agree", "a.jsonl", "b.jsonl"]
+    subprocess.run([*command, "-o", "agree.html"], cwd=tmp_path, check=True)
+    tab = visit(tmp_path / "agree.html")
+    heads = tab.page.locator("#table thead th")
+    assert heads.all_text_contents() == ["query", "question", "rbo"]
+    tab.page.locator("button.open").first.click()
+    tab.page.locator("#drawer-title", has_text="Which grain?").wait_for()
+    sides = tab.page.locator(".side > div").all_text_contents()
+    assert [side.find("Rye.") > side.find("Oats.") for side in sides] == [False, True]
+    assert tab.page.locator(".side .chip").count() == 0
+    tab.page.locator("#labelling").click()
+    assert tab.page.locator(".pool > li").count() == 3
+    assert tab.quiet()
