@@ -18,11 +18,13 @@ from karat.evaluation import check_options, evaluate
 from karat.label_plans import (
     LabelPlan,
     PlannedLabel,
+    Rankings,
     labelled_documents,
     pool_digest,
     rankings,
+    run_digest,
 )
-from karat.metrics import Metric
+from karat.metrics import Metric, read_metric
 from karat.results.evaluation import Evaluation
 from karat.results.plain_values import PlainResult
 from karat.stats.prediction_powered import (
@@ -171,9 +173,10 @@ def combine_labels(
 
     Raises:
         MismatchError: labels that the plan did not draw, a plan of another pool, gaps
-            in what people labelled, fewer than 10 queries with labels, or labels of
-            people and of a judge in one file.
-        UsageError: a metric that does not add up, with a plan of pairs.
+            in what people labelled, fewer than 10 queries with labels, labels of
+            people and of a judge in one file, or runs that no pair was drawn from.
+        UsageError: with a plan of pairs, a metric that does not add up or reads deeper
+            than pairs were drawn.
     """
     check_options("combine_labels", options, refused=("keep", "judged"))
     plan = plan if isinstance(plan, LabelPlan) else LabelPlan.load(plan)
@@ -194,7 +197,9 @@ def combine_labels(
         judged_part = evaluate(run, gold=judges, metrics=_JUDGED, **options)
         unjudged[name] = 1 - judged_part[_JUDGED].mean
         if plan.pairs:
-            columns.append(_pair_scores(run, result, labels, judges, options))
+            ranked = rankings(run)
+            _check_drawn_from(plan, name, ranked, result)
+            columns.append(_pair_scores(ranked, result, labels, judges, options))
         else:
             drawn = {query: peoples[query] for query in labelled}
             others = evaluate(run, gold=drawn, metrics=metrics, **options)
@@ -320,8 +325,27 @@ def _query_scores(judged: Evaluation, people: Evaluation) -> dict[str, _Scores]:
     }
 
 
+def _check_drawn_from(
+    plan: LabelPlan, name: str, run: Rankings, judged: Evaluation
+) -> None:
+    """Refuse what reads documents that no pair could be drawn from."""
+    if run_digest(run, plan.k) not in plan.runs:
+        raise MismatchError(
+            f"the plan drew pairs of other runs than {name}, whose documents had no "
+            "chance to be labelled",
+            hint="name all runs that are to be scored in karat label plan --pairs",
+        )
+    for metric in judged:
+        k = getattr(read_metric(metric), "k", None)
+        if not isinstance(k, int) or k > plan.k:
+            raise UsageError(
+                f"{metric} reads deeper than the top {plan.k} that pairs were drawn "
+                f"from: take a metric at {plan.k} or less"
+            )
+
+
 def _pair_scores(
-    run: Any,
+    run: Rankings,
     judged: Evaluation,
     labels: Mapping[PlannedLabel, float],
     judges: Labels,
@@ -337,7 +361,7 @@ def _pair_scores(
     numbers = {pair[:2]: n for n, pair in enumerate(pairs)}
     drawn = [numbers[label[:2]] for label in labels]
     pairs += [(*label[:2], grade) for label, grade in labels.items()]
-    added = _additions(dict(rankings(run)), pairs, [*judged], options)
+    added = _additions(run, pairs, [*judged], options)
     query = np.array([place[pair[0]] for pair in pairs])
     weights = np.array([1 / label.probability for label in labels])
     size, columns = len(place), {}
@@ -361,7 +385,7 @@ def _pair_scores(
 
 
 def _additions(
-    rankings: Mapping[str, Sequence[str]],
+    rankings: Rankings,
     pairs: Sequence[tuple[str, str, float]],
     metrics: Sequence[str],
     options: Mapping[str, Any],

@@ -8,10 +8,10 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
@@ -27,6 +27,8 @@ from karat.reading.readers import read
 from karat.reading.source import Batched, Notes
 from karat.stats.prediction_powered import FEWEST_LABELLED
 from karat.writing import write_file
+
+Rankings: TypeAlias = Mapping[str, Sequence[str]]
 
 
 class PlannedLabel(NamedTuple):
@@ -44,7 +46,9 @@ class LabelPlan:
     Attributes:
         labels: in the order in which people should give them, which is random too.
         pool: a digest of all that the judge labelled: the plan is for this pool only.
-        pairs: whether single documents were drawn; else whole queries.
+        k: how deep runs were read, where single documents were drawn; 0 where whole
+            queries were.
+        runs: digests of those runs: others hold documents that could not be drawn.
 
     Example:
         >>> judged = {f"q{n}": {"a": 1, "b": 0} for n in range(40)}
@@ -55,7 +59,13 @@ class LabelPlan:
 
     labels: tuple[PlannedLabel, ...]
     pool: str
-    pairs: bool = False
+    k: int = 0
+    runs: tuple[str, ...] = ()
+
+    @property
+    def pairs(self) -> bool:
+        """Whether single documents were drawn; else whole queries."""
+        return self.k > 0
 
     @property
     def queries(self) -> list[str]:
@@ -64,7 +74,9 @@ class LabelPlan:
 
     def rows(self) -> list[dict[str, Any]]:
         """What a file says of each label."""
-        shared = {"pool": self.pool, "drawn": "pairs" if self.pairs else "queries"}
+        shared: dict[str, Any] = {"pool": self.pool, "drawn": "queries"}
+        if self.pairs:
+            shared |= {"drawn": "pairs", "k": self.k, "runs": " ".join(self.runs)}
         return [{**label._asdict(), **shared} for label in self.labels]
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -92,6 +104,9 @@ class LabelPlan:
                 for r in rows
             )
             ((pool, drawn),) = {(r["pool"], r["drawn"]) for r in rows}
+            pairs = drawn == "pairs"
+            k = int(rows[0]["k"]) if pairs else 0
+            runs = tuple(rows[0]["runs"].split()) if pairs else ()
             sane = all(0 < label.probability <= 1 for label in labels)
         except DataError as error:
             sane, problem, line = False, error.problem, error.line
@@ -105,7 +120,7 @@ class LabelPlan:
                 hint="karat label plan judged.qrels a.run --budget 300 -o todo.jsonl "
                 "writes a plan",
             )
-        return cls(labels, pool, drawn == "pairs")
+        return cls(labels, pool, k, runs)
 
 
 def is_plan(path: str | os.PathLike[str]) -> bool:
@@ -150,15 +165,20 @@ def plan_labels(
 
     Raises:
         ParameterError: a budget for fewer than 10 queries.
-        MismatchError: people signed some of the judge's labels.
+        MismatchError: people signed some of the judge's labels, or there is no pair to
+            draw.
     """
     labels = labelled_documents(judged, PEOPLE)
     random = np.random.default_rng(seed)
-    if pairs:
-        chosen = _draw_pairs(_top_labels(labels, runs, k), budget, random)
-    else:
-        chosen = _draw_queries(labels, budget, random)
-    return LabelPlan(tuple(chosen), pool_digest(labels), pairs)
+    pool = pool_digest(labels)
+    if not pairs:
+        return LabelPlan(tuple(_draw_queries(labels, budget, random)), pool)
+    if k < 1:
+        raise ParameterError("plan_labels", "k", "an integer >= 1", k)
+    ranked = [*map(rankings, runs.values() if isinstance(runs, Mapping) else runs)]
+    chosen = _draw_pairs(_top_labels(labels, ranked, k), budget, random)
+    digests = tuple(run_digest(run, k) for run in ranked)
+    return LabelPlan(tuple(chosen), pool, k, digests)
 
 
 def labelled_documents(labels: Any, others: str) -> Labels:
@@ -194,16 +214,21 @@ def _draw_queries(
             yield PlannedLabel(query, document, count / len(queries))
 
 
-def _top_labels(labels: Labels, runs: Any, k: int) -> list[tuple[str, str, float]]:
+def _top_labels(
+    labels: Labels, runs: Sequence[Rankings], k: int
+) -> list[tuple[str, str, float]]:
     """The judge's labels of what any run has among its first k documents."""
-    named = [*(runs.values() if isinstance(runs, Mapping) else runs)]
-    if not named:
-        raise UsageError("pairs are drawn from what runs retrieved: pass runs")
     tops: dict[tuple[str, str], float] = {}
-    for run in named:
-        for query, documents in rankings(run):
+    for run in runs:
+        for query, documents in run.items():
             own = labels.get(query, {})
             tops |= {(query, d): own[d] for d in documents[:k] if d in own}
+    if not tops:
+        raise MismatchError(
+            f"the judge labelled nothing of the top {k} of these runs"
+            if runs
+            else "pairs are drawn from what runs retrieved: pass runs"
+        )
     return [(query, document, grade) for (query, document), grade in tops.items()]
 
 
@@ -225,16 +250,23 @@ def _draw_pairs(
     yield from (drawn[place] for place in random.permutation(len(drawn)))
 
 
-def rankings(run: Any) -> Iterator[tuple[str, list[str]]]:
-    """Each query of a run with the ids of its documents, best first."""
+def rankings(run: Any) -> Rankings:
+    """The ids of the documents of each query, best first."""
     value = run if isinstance(run, Run) else read(run, "run").run
-    for query, documents in value.rankings(Policies()) if value else ():
-        yield query, [document.id or "" for document in documents]
+    ranked = value.rankings(Policies()) if value else ()
+    return {query: [one.id or "" for one in documents] for query, documents in ranked}
 
 
 def pool_digest(labels: Labels) -> str:
     """The same for the same queries with the same documents, whatever their grades."""
-    rows = sorted(json.dumps([query, *sorted(row)]) for query, row in labels.items())
-    digest = hashlib.sha256("\n".join(rows).encode()).hexdigest()
-    # Begins so that no spreadsheet takes it for a number.
-    return f"pool-{digest[:16]}"
+    return f"pool-{_digest(labels)}"
+
+
+def run_digest(run: Rankings, k: int) -> str:
+    """The same for runs with the same first k documents of every query."""
+    return f"run-{_digest({query: row[:k] for query, row in run.items()})}"
+
+
+def _digest(documents: Mapping[str, Iterable[str]]) -> str:
+    rows = sorted(json.dumps([query, *sorted(row)]) for query, row in documents.items())
+    return hashlib.sha256("\n".join(rows).encode()).hexdigest()[:16]

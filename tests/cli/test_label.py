@@ -69,6 +69,7 @@ def test_people_label_what_was_drawn_in_its_order(
     assert shown(folder / "new.html") == drawn
     sheet = (folder / "todo.csv").read_text("utf-8")
     assert sheet.startswith("query,question,document,text,grade,probability,pool,drawn")
+    assert plan.k == (5 if pairs else 0)
     with (folder / "todo.csv").open(newline="") as stream:
         rows = [*csv.DictReader(stream)]
     with (folder / "todo.csv").open("w", newline="") as stream:

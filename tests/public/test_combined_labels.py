@@ -218,6 +218,29 @@ def test_pairs_correct_metrics_that_add_up() -> None:
     assert covered >= 0.93 * 240
 
 
+def test_pairs_are_refused_for_documents_that_could_not_be_drawn() -> None:
+    runs, judged, people = made()
+    plan = plan_labels(judged, {"a": runs["a"]}, budget=100, pairs=True, k=5)
+    given = labelled(plan, people)
+    for run, metric, problem in (
+        ("b", "precision@5", "the plan drew pairs of other runs than b"),
+        ("a", "precision@10", r"precision@10 reads deeper than the top 5"),
+        ("a", "rbp", "rbp reads deeper than the top 5"),
+    ):
+        with pytest.raises((MismatchError, UsageError), match=problem):
+            combine_labels(
+                {run: runs[run]},
+                judged=judged,
+                people=given,
+                plan=plan,
+                metrics=metric,
+            )
+    with pytest.raises(MismatchError, match="labelled nothing of the top 10"):
+        plan_labels(judged, [{"q0": ["new"]}], budget=100, pairs=True)
+    with pytest.raises(ParameterError, match="k must be an integer >= 1, got 0"):
+        plan_labels(judged, runs, budget=100, pairs=True, k=0)
+
+
 def test_pairs_are_refused_for_metrics_that_do_not_add_up() -> None:
     runs, judged, people = made()
     plan = plan_labels(judged, runs, budget=200, pairs=True)

@@ -301,7 +301,7 @@ def test_nobody_is_locked_out(
 def test_documents_are_labelled_blind_without_any_gold(
     visit: Go, tmp_path: Path
 ) -> None:
-    same = {"probability": 0.5, "pool": "p", "drawn": "pairs"}
+    same = {"probability": 0.5, "pool": "p", "drawn": "pairs", "k": 5, "runs": "r"}
     rows = [
         json.dumps({"query": query, "document": name, **same})
         for query, name in (("q1", "a"), ("q1", "b"), ("q2", "c"), ("q1", "d"))
