@@ -344,7 +344,7 @@ def test_runs_stand_side_by_side_without_any_gold(visit: Go, tmp_path: Path) -> 
     subprocess.run([*command, "-o", "agree.html"], cwd=tmp_path, check=True)
     tab = visit(tmp_path / "agree.html")
     heads = tab.page.locator("#table thead th")
-    assert heads.all_text_contents() == ["query", "question", "rbo"]
+    assert heads.all_text_contents() == ["query", "question", "rbo ↑"]
     tab.page.locator("button.open").first.click()
     tab.page.locator("#drawer-title", has_text="Which grain?").wait_for()
     sides = tab.page.locator(".side > div").all_text_contents()
