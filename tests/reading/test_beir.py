@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import karat
 from karat.extend import FormatError
 from karat.reading.readers import read
 
@@ -91,3 +92,32 @@ def test_queries_and_corpus_alone_are_neither_run_nor_gold(folder: Path) -> None
     other.write_text('{"doc_id": "d1", "text": "Because."}\n')
     with pytest.raises(FormatError, match="texts but no queries: a corpus"):
         read(other)
+
+
+@pytest.mark.parametrize("qrels", ["qrels", "default"])
+def test_a_folder_as_a_hub_lays_it_out(qrels: str, tmp_path: Path) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    labels = [{"query-id": "q1", "corpus-id": "d2", "score": 1}]
+    other = [{"query-id": "q9", "corpus-id": "d1", "score": 1}]
+    parts = {
+        f"{qrels}/test-00000-of-00001": labels,
+        f"{qrels}/train-00000-of-00001": other,
+        "queries/queries-00000-of-00001": [{"_id": "q1", "text": "what horses eat"}],
+        "corpus/corpus-00000-of-00002": [{"_id": "d1", "text": "Rye is a grain."}],
+        "corpus/corpus-00001-of-00002": [{"_id": "d2", "text": "Oats are for horses."}],
+    }
+    for name, rows in parts.items():
+        path = tmp_path / f"{name}.parquet"
+        path.parent.mkdir(exist_ok=True)
+        parquet.write_table(arrow.Table.from_pylist(rows), path)
+    run = {"what horses eat": ["d1", "d2"]}
+    assert karat.evaluate(run, gold=tmp_path, metrics=["rr"]).means == {"rr": 0.5}
+    result = karat.evaluate(
+        {"q1": ["d1", "d2"]},
+        gold={"q1": ["Oats are for horses."]},
+        queries=tmp_path,
+        corpus=tmp_path,
+        metrics=["rr"],
+    )
+    assert result.means == {"rr": 0.5}

@@ -10,6 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+import karat
 from karat import Dataset
 from karat.extend import FormatError, MissingExtraError, Policies, UnknownNameError
 from karat.reading.meaning.answers import is_frame
@@ -69,6 +70,22 @@ def test_a_frame_of_any_library_is_gold(library: str) -> None:
     loaded = load_frame(frame, role="gold")
     assert loaded.gold is not None
     assert loaded.gold.documents == {"q1": {"a": 2.0, "c": 1.0}, "q2": {"b": 0.0}}
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_frame_of_any_library_is_queries_and_corpus(library: str) -> None:
+    asked = {"query_id": ["q1", "q2"], "text": ["what is rye", "what horses eat"]}
+    asked |= {"docid": ["x", "y"]} if "categories" in library else {}
+    texts = {"docid": ["a", "b"], "text": ["Rye is a grain.", "Oats are for horses."]}
+    texts |= {"query_id": ["x", "y"]} if library.startswith("pandas, ") else {}
+    result = karat.evaluate(
+        {"what is rye": ["a", "b"], "what horses eat": ["a", "b"]},
+        gold={"q1": ["Rye is a grain."], "q2": ["Oats are for horses."]},
+        queries=LIBRARIES[library](asked),
+        corpus=LIBRARIES[library](texts),
+        metrics=["rr"],
+    )
+    assert result.means == {"rr": 0.75}
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow", "anybody"])

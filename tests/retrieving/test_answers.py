@@ -87,6 +87,73 @@ def test_an_answer_is_read(who: str) -> None:
     assert names(read_answer(ANSWERS[who], {})) == ["d1", "d2"]
 
 
+@pytest.mark.parametrize("who", sorted({*ANSWERS} - {"a generator", "scores"}))
+def test_an_answer_is_a_ranking_wherever_it_stands(who: str) -> None:
+    answer, relevant = ANSWERS[who], ["d2"]
+    sample = {"id": "q1", "retrieved": answer}
+    for run, gold in (
+        ({"q1": answer}, {"q1": relevant}),
+        ([sample], {"q1": relevant}),
+        ([{**sample, "relevant": relevant}], None),
+    ):
+        assert karat.evaluate(run, gold=gold, metrics=["rr"]).means == {"rr": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        ({"timed_out": True, "hits": {"hits": HITS}}, "a part of its index only"),
+        (
+            {"root": {"coverage": {"full": False}, "children": []}},
+            "a part of its index",
+        ),
+        ({"error": {"reason": "no such index"}, "status": 404}, "no such index"),
+        ({"root": {"errors": [{"message": "bad query"}]}}, "answered with an error"),
+        ({"took": 3, "found": []}, "it holds took, found"),
+        (SimpleNamespace(), "must be a list of documents"),
+        ({"ids": [["d1"], ["d2"]]}, "for one query; got 2"),
+        (b"d1", "got bytes b'd1'"),
+    ],
+)
+def test_what_is_no_whole_answer_is_refused_in_a_run_too(
+    answer: Any, sentence: str
+) -> None:
+    with pytest.raises(FormatError, match=rf"query 'q1': .*{sentence}") as caught:
+        karat.evaluate({"q1": answer}, gold={"q1": ["d1"]})
+    assert " at 0x" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"hits": {"hits": []}},
+        {"root": {"id": "toplevel", "relevance": 1.0, "fields": {"totalCount": 0}}},
+        SimpleNamespace(points=[]),
+        {"ids": [[]], "distances": [[]]},
+        {"matches": []},
+        {"response": {"numFound": 0, "docs": []}},
+        [[]],
+    ],
+)
+def test_an_answer_without_hits_found_nothing(answer: Any) -> None:
+    result = karat.evaluate({"q1": answer, "q2": ["d1"]}, gold={"q1": ["d1"]})
+    assert result["rr"].mean == 0.0
+
+
+def test_documents_of_frameworks_are_gold() -> None:
+    one = SimpleNamespace(id="d1", content="One.", meta={"key": "k1"}, score=0.2)
+    node = SimpleNamespace(node=SimpleNamespace(node_id="d1", text="One."), score=0.0)
+    for wanted in ([one], [node], one, {"documents": [one]}, [(one, 2)], [one, "d2"]):
+        result = karat.evaluate({"q": ["d1"]}, gold={"q": wanted}, metrics=["rr"])
+        assert result.means == {"rr": 1.0}
+    mapping = {"document": "meta.key"}
+    result = karat.evaluate({"q": ["k1"]}, gold={"q": [one]}, mapping=mapping)
+    assert result["rr"].mean == 1.0
+    with pytest.raises(FormatError) as caught:
+        karat.evaluate({"q": ["d1"]}, gold={"q": [object()]})
+    assert " at 0x" not in str(caught.value)
+
+
 @pytest.mark.parametrize("who", PLACES)
 def test_places_in_an_index_become_ids(who: str) -> None:
     found = read_answer(PLACES[who], {}, IDS)

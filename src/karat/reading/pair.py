@@ -210,6 +210,7 @@ def _ordered(
     if order is None and "against" in said:
         raise FormatError(
             str(said["against"]),
+            path=run.name,
             hint="order='descending' (--order descending) ranks larger values first, "
             "order='ascending' smaller ones",
         )

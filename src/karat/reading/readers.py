@@ -14,7 +14,7 @@ from karat.data.runs import Document, Run
 from karat.errors import DataError, FormatError
 from karat.reading.files import gc_paused
 from karat.reading.format import open_source
-from karat.reading.meaning.answers import FRAMES, body_of, is_frame
+from karat.reading.meaning.answers import FRAMES, HUGGING, body_of, is_frame
 from karat.reading.meaning.corpus import bare_id, gather_texts
 from karat.reading.meaning.mapping import mapping_of, shared_names
 from karat.reading.meaning.shapes import (
@@ -287,28 +287,21 @@ def read_by(
 
 def _listed(source: Any, where: Source) -> Any:
     """Python objects as lists, mappings or records of a frame."""
-    source = _table(source, where)
+    source = _one_split(source, where)
     return FRAMES["records"](source) if is_frame(source) else with_lists(source)
 
 
-def _table(source: Any, where: Source) -> Any:
-    """The table of a data set of Hugging Face, one split of it; or what it is."""
-    if isinstance(source, Mapping) and source and all(map(_is_hub, source.values())):
-        source = one_part(source, where)
-    if not _is_hub(source):
-        return source
-    # Those that are streamed have no length.
-    whole = hasattr(source, "__len__")
-    return source.with_format("arrow")[:] if whole else [*source]
-
-
-def _is_hub(source: object) -> bool:
-    return hasattr(source, "column_names") and hasattr(source, "with_format")
+def _one_split(source: Any, where: Source) -> Any:
+    """One split of a data set of Hugging Face; or what it is."""
+    splits = isinstance(source, Mapping) and source and source.values()
+    if splits and all(hasattr(part, HUGGING) for part in splits):
+        return one_part(source, where)
+    return source
 
 
 def _read_object(source: Any, where: Source) -> Dataset:
     role, loaded = where.role, None
-    source = _table(source, where)
+    source = _one_split(source, where)
     if isinstance(source, dict | list | tuple):
         plain = {"run": plain_run, "gold": plain_gold}.get(role or "")
         loaded = plain and plain(source)

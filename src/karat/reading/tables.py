@@ -42,7 +42,7 @@ from karat.reading.columns.run import (
 )
 from karat.reading.format import SHIPPED, Format, starts_like
 from karat.reading.meaning.aliases import infer, is_row
-from karat.reading.meaning.answers import is_of
+from karat.reading.meaning.answers import HUGGING, is_of
 from karat.reading.meaning.records import Samples
 from karat.reading.meaning.rows import RowColumns
 from karat.reading.meaning.shapes import interpret
@@ -325,7 +325,12 @@ def table_of(frame: Any) -> Any:
     pyarrow = load_pyarrow("reading a DataFrame")
     if is_of("polars", "LazyFrame", frame):
         frame = frame.collect()
+    if hasattr(frame, HUGGING) and hasattr(frame, "__len__"):
+        frame = frame.with_format("arrow")[:]
     try:
+        if hasattr(frame, HUGGING):
+            # It is streamed.
+            return pyarrow.Table.from_pylist([*frame])
         if is_of("pandas", "DataFrame", frame):
             return pyarrow.Table.from_pandas(_with_index(frame), preserve_index=False)
         if hasattr(frame, "__arrow_c_stream__"):

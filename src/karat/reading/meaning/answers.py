@@ -38,6 +38,9 @@ CHROMA: Final = {
 
 PARTIAL: Final = "the engine searched a part of its index only"
 
+HUGGING: Final = "with_format"
+"""A method that the data sets of Hugging Face have, and no frame."""
+
 _ENGINES: Final = (
     *("hits.hits", "root.children", "response.docs", "result.points", "result.hits"),
     *("data.Get", "points", "matches", "objects", "result"),
@@ -51,7 +54,7 @@ PATHS: Final = (
 )
 """Where an answer that wraps its hits may have them, the surest first."""
 
-_TABULAR: Final = ("__arrow_c_stream__", "__arrow_c_array__", "mapInArrow")
+_TABULAR: Final = ("__arrow_c_stream__", "__arrow_c_array__", "mapInArrow", HUGGING)
 _SCALARS: Final = (str, bytes, int, float, complex)
 _PAIR: Final = 2
 _DEPTH: Final = 6
@@ -103,17 +106,15 @@ def body_of(answer: Any) -> Any:
 
 def is_partial(answer: Any) -> bool:
     """Whether an engine says that it did not search all of its index."""
-    answer = body_of(answer)
-    if not isinstance(answer, Mapping):
-        return False
-    shards = answer.get("_shards")
-    failed = isinstance(shards, Mapping) and shards.get("failed")
-    return answer.get("timed_out") is True or bool(failed)
+    facts = ("timed_out", "_shards.failed", "root.coverage.full")
+    late, failed, full = (value_at(body_of(answer), path) for path in facts)
+    return late is True or bool(failed) or full is False
 
 
 def refuse_failed(answer: Mapping[Any, Any]) -> None:
     """An engine that failed, or that saw a part of its index only, found nothing."""
-    if (error := answer.get("error")) and "hits" not in answer:
+    error = answer.get("error") or value_at(answer, "root.errors")
+    if error and "hits" not in answer:
         raise FormatError(f"it answered with an error: {show(error)}")
     if is_partial(answer):
         raise FormatError(PARTIAL)
@@ -180,6 +181,9 @@ def _at_path(answer: Any) -> Any:
         return _texts(hits) if path == "passages" else hits
     if ask(answer, (*IDS, *TEXTS)) is not None:
         return [answer]
+    if value_at(answer, "root.fields.totalCount") == 0:
+        # Vespa found nothing.
+        return []
     parts = [*answer.values()] if isinstance(answer, Mapping) else []
     if len(parts) == 1 and _may_hold_hits(parts[0]):
         # A pipeline names the part of it that answered.

@@ -12,6 +12,7 @@ from karat.data.queries import Dataset, Query
 from karat.data.runs import LAST_RANK, Document, Latency, Retrieval
 from karat.errors import DataError, FormatError, MissingFieldError
 from karat.reading.meaning.aliases import (
+    DISTANCES,
     FIELDS,
     GOLD,
     IDS,
@@ -84,6 +85,8 @@ _ORDER = (
     f"{_OTHERWISE} scores say otherwise (karat evaluate --order descending goes by "
     "them)"
 )
+_FALLING = "{list is|lists are} ranked in the order given, the larger "
+_NEAR = "first (karat evaluate --order descending puts the smaller first)"
 _ALONE = (
     "{sample has|samples have} one text where a list is expected: ranks mean little"
 )
@@ -138,7 +141,8 @@ def _read_list(
         bare = ours != "retrieved_ids" and int not in kinds
         return QueryRanking(read_ids(value, "document id", notes), bare=bare)
     documents = _read_documents(ours, value, notes)
-    _note_order(query, [d.score for d in documents if d.score is not None], notes)
+    scores = [d.score for d in documents if d.score is not None]
+    _note_order(query, scores, notes, value[0] if value else None)
     return QueryRanking(documents)
 
 
@@ -211,9 +215,15 @@ def _with_ranks(
     return documents
 
 
-def _note_order(query: str, scores: list[float], notes: Notes) -> None:
+def _note_order(
+    query: str, scores: list[float], notes: Notes, first: object = None
+) -> None:
     if scores != sorted(scores, reverse=True):
-        notes.notice("order", _ORDER, query)
+        column = next((n for n in DISTANCES if ask(first, (n,)) is not None), None)
+        falls = column is not None and scores == sorted(scores)
+        notes.notice(
+            "order", f"{_FALLING}{column!r} {_NEAR}" if falls else _ORDER, query
+        )
 
 
 class _Plan(NamedTuple):
