@@ -47,7 +47,7 @@ _MOVES = 4
 _NAMED = 5
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison(PlainResult):
     """How candidates differ from a baseline: a plain value that saves and loads.
 
@@ -140,9 +140,6 @@ class Comparison(PlainResult):
             parts += [f"{outcome} by {len(own)}{shown}"] if own else []
         mixed = ": mixed" if names["better"] and names["worse"] else ""
         return ", ".join(parts) + mixed
-
-    def __repr__(self) -> str:
-        return f"<Comparison {self.summary().title}>"
 
     def __getitem__(self, metric: str) -> Difference:
         """The first candidate's difference by a metric."""

@@ -187,6 +187,12 @@ class Table:
             f"<tbody>{body}</tbody></table>{notes}"
         )
 
+    def __str__(self) -> str:
+        return self.as_text()
+
+    def _repr_html_(self) -> str:
+        return self.as_html()
+
     def as_markdown(self) -> str:
         """The table in Markdown; marks that would change its shape are escaped."""
         places = range(len(self.columns))

@@ -210,7 +210,7 @@ class ToDo:
     k: int | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Diagnosis(PlainResult):
     """Why gold was missed and what would find it: a plain value that saves and loads.
 

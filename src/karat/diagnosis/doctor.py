@@ -77,7 +77,7 @@ class Finding:
     fix: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class GoldFindings(PlainResult):
     """What is wrong with gold: a plain value that saves and loads.
 

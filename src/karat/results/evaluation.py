@@ -314,10 +314,6 @@ class Evaluation(SavedResult, Mapping[str, MetricScores]):
     def _repr_html_(self) -> str:
         return self.summary().as_html()
 
-    def __rich__(self) -> str:
-        # Rich escapes nothing by itself: brackets in spellings are not its markup.
-        return str(self).replace("[", "\\[")
-
     def status(self, metric: str, row: int) -> str:
         """How a score came about: ok, undefined, failed or missing."""
         column = self[metric]

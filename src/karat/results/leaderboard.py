@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 WIDTH = 100
 """How wide a table may be where there is no terminal to ask."""
 
+_NAMED = 10
+
 
 @dataclass(frozen=True)
 class Leaderboard(SavedResult, Mapping[str, Evaluation]):
@@ -123,7 +125,8 @@ class Leaderboard(SavedResult, Mapping[str, Evaluation]):
         return self.summary().as_text()
 
     def __repr__(self) -> str:
-        return f"<Leaderboard of {', '.join(self)}>"
+        names = [*self][:_NAMED] + (["..."] if len(self) > _NAMED else [])
+        return f"<Leaderboard of {', '.join(names)}>"
 
     def _repr_html_(self) -> str:
         return self.summary(None).as_html()

@@ -6,6 +6,7 @@ An evaluation has a head and rows for people besides, which follow from it.
 import json
 import math
 import os
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import (
     Callable,
@@ -19,6 +20,7 @@ from contextlib import suppress
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
 from functools import cache, partial
 from json.encoder import encode_basestring
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import (
     TYPE_CHECKING,
@@ -321,6 +323,42 @@ class SavedResult(ABC):
         page = str(path).endswith(".html")
         write_file(path, self.to_html() if page else self.to_json() + "\n")
 
+    def show(self) -> "EmbeddedPage | None":
+        """Open the page: below the cell of a notebook, else in the browser."""
+        page = self.to_html()
+        shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+        marimo = sys.modules.get("marimo")
+        if hasattr(shell, "kernel") or (marimo and marimo.running_in_notebook()):
+            return EmbeddedPage(page)
+        # Only who looks at a page pays for importing these.
+        import webbrowser  # noqa: PLC0415
+        from tempfile import NamedTemporaryFile  # noqa: PLC0415
+
+        with NamedTemporaryFile(suffix=".html", delete=False) as file:
+            file.write(page.encode())
+        webbrowser.open(Path(file.name).as_uri())
+        return None
+
+    def __rich__(self) -> str:
+        # Rich escapes nothing by itself: brackets in spellings are not its markup.
+        return str(self).replace("[", "\\[")
+
+
+class EmbeddedPage:
+    """A page below the cell of a notebook, whose scripts reach nothing outside it."""
+
+    def __init__(self, page: str) -> None:
+        self._page = page
+
+    def _repr_html_(self) -> str:
+        from html import escape  # noqa: PLC0415  loaded for few results
+
+        return (
+            f'<iframe srcdoc="{escape(self._page)}" title="karat" '
+            'sandbox="allow-scripts allow-downloads" '
+            'style="width:100%;height:80vh;border:0"></iframe>'
+        )
+
 
 def frame_of(rows: Iterable[Mapping[str, Any]]) -> "pd.DataFrame":
     """Rows as a pandas DataFrame."""
@@ -385,6 +423,10 @@ class PlainResult(SavedResult):
 
     def __str__(self) -> str:
         return "\n\n".join(table.as_text() for table in self.tables())
+
+    def __repr__(self) -> str:
+        title = next((table.title for table in self.tables() if table.title), "")
+        return f"<{type(self).__name__} {title}>"
 
     def _repr_html_(self) -> str:
         return "".join(table.as_html() for table in self.tables())
