@@ -1,12 +1,16 @@
 """A real browser: Debian's Chromium, driven by Playwright."""
 
 import shutil
+import subprocess
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+AXE = "4.10.3"
+ROOT = Path(__file__).parents[2]
 CHROMIUM = shutil.which("chromium")
 FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"),
@@ -70,3 +74,21 @@ def visit(chromium: Any) -> Iterator[Any]:
     yield go
     for one in opened:
         one.context.close()
+
+
+@pytest.fixture(scope="module")
+def axe() -> str:
+    """The script of axe-core, fetched once into a folder that is not committed."""
+    folder = ROOT / ".karat" / "axe"
+    packed = folder / f"axe-core-{AXE}.tgz"
+    if not packed.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        command = ["npm", "pack", f"axe-core@{AXE}", "--silent"]
+        try:
+            subprocess.run(command, cwd=folder, check=True, capture_output=True)
+        except (OSError, subprocess.CalledProcessError):
+            pytest.skip("needs npm, and axe-core from its registry")
+    with tarfile.open(packed) as archive:
+        script = archive.extractfile("package/axe.min.js")
+        assert script is not None
+        return script.read().decode()

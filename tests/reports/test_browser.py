@@ -4,7 +4,6 @@ import json
 import re
 import subprocess
 import sys
-import tarfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,14 +15,12 @@ import pytest
 import karat
 from karat import Leaderboard
 from karat.data.judgements import Verdict
-from tests.conftest import ROOT
 from tests.reports.conftest import Visit
 from tests.reports.payloads import payloads
 from tests.reports.test_page import evaluated
 
 pytestmark = pytest.mark.browser
 Go = Callable[..., Visit]
-AXE = "4.10.3"
 WORDS = ("grain", "rye", "oats", "wheat", "barn", "field", "winter", "seed", "straw")
 
 
@@ -248,24 +245,6 @@ def test_ten_thousand_queries_are_a_table_soon(visit: Go, tmp_path: Path) -> Non
     tab.page.locator("[aria-sort=ascending]", has_text="ndcg@10").wait_for()
     assert tab.seconds() < 2
     assert tab.page.locator("#where").text_content() == "1 to 100 of 10000"
-
-
-@pytest.fixture(scope="module")
-def axe() -> str:
-    """The script of axe-core, fetched once into a folder that is not committed."""
-    folder = ROOT / ".karat" / "axe"
-    packed = folder / f"axe-core-{AXE}.tgz"
-    if not packed.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        command = ["npm", "pack", f"axe-core@{AXE}", "--silent"]
-        try:
-            subprocess.run(command, cwd=folder, check=True, capture_output=True)
-        except (OSError, subprocess.CalledProcessError):
-            pytest.skip("needs npm, and axe-core from its registry")
-    with tarfile.open(packed) as archive:
-        script = archive.extractfile("package/axe.min.js")
-        assert script is not None
-        return script.read().decode()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

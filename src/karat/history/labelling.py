@@ -28,15 +28,7 @@ class Labelled(NamedTuple):
 
 
 class RaterAgreement(NamedTuple):
-    """How far people agree: two, or all where there is no second.
-
-    Attributes:
-        people: their names.
-        documents: how many all of them graded.
-        equal: the share of equal grades.
-        kappa: beyond chance, with quadratic weights; None of more than two.
-        alpha: Krippendorff's, of grades that have an order.
-    """
+    """How far two people agree, or all: then without `equal` and `kappa`."""
 
     people: tuple[str, ...]
     documents: int

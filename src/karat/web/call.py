@@ -13,16 +13,7 @@ from karat.web.guard import Desk
 
 @dataclass(frozen=True)
 class Call:
-    """A request that was let in.
-
-    Attributes:
-        desk: what all requests share.
-        store: the connection for this one.
-        caller: who asks.
-        names: the parts of the path, decoded.
-        asked: what stands behind the question mark.
-        body: what was sent, unpacked.
-    """
+    """A request that was let in: by whom, the decoded parts of its path, its body."""
 
     desk: Desk
     store: Store

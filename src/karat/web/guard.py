@@ -81,11 +81,7 @@ class Limits:
 
 
 class Desk:
-    """What all requests share: the store's connections, who is signed in, the limits.
-
-    Attributes:
-        link: the secret in the printed address; it opens one session, and nothing more.
-    """
+    """What all requests share: connections, who is signed in, the limits."""
 
     def __init__(
         self,
@@ -97,6 +93,7 @@ class Desk:
         self.path = path
         self.hosts = (*LOOPBACK, *hosts)
         self.limits = limits or Limits()
+        # In the printed address: it opens one session, and nothing more.
         self.link = secrets.token_urlsafe(24)
         self._owner = None if name is None else Token(name, "admin")
         self._session = secrets.token_urlsafe(24)
@@ -108,7 +105,10 @@ class Desk:
     @contextmanager
     def store(self, *, write: bool) -> Iterator[Store]:
         """A connection for one request: writers wait, readers see one state."""
-        store = self._free.pop() if self._free else Store(self.path)
+        try:
+            store = self._free.pop()
+        except IndexError:
+            store = Store(self.path)
         try:
             with self._writing if write else store.snapshot():
                 yield store
