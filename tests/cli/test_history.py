@@ -88,6 +88,10 @@ def test_a_corrected_gold_scores_all_runs_again(pushed: Karat, folder: Path) -> 
     lines = (folder / "gold.qrels").read_text("utf-8").splitlines()
     corrected = [re.sub(r" [123]$", " 1", line) for line in lines]
     (folder / "corrected.qrels").write_text("\n".join(corrected) + "\n", "utf-8")
+    again = ("history", "--gold", "gold.qrels", "--json")
+    assert json.loads(pushed(*again).out)["changes"] == []
+    nowhere = ("-o", "none/main.json")
+    assert pushed("history", "--gold", "corrected.qrels", *nowhere).code == 2
     done = pushed("history", "--gold", "corrected.qrels")
     assert "gold version 2: 2 means moved" in done.out
     for run in ("keyword", "dense"):

@@ -75,24 +75,26 @@ def command(
             ) from None
     if output is not None and tag is not None:
         raise UsageError("-o is about all queries: leave --tag out")
+    file = writable(output) if output and output.endswith(".json") else None
+    done = None
     with Store(store) as opened:
-        tables = []
         if gold is not None:
             done = opened.replace_gold(read_gold(gold), project=project)
-            tables.append(_moved(done))
         found = timeline_of(
             opened, project, metric=metric, branch=branch, since=since, tag=tag
         )
-        if output is not None and output.endswith(".json"):
-            opened.evaluation(found.steps[-1].run.id).save(writable(output))
+        if file is not None:
+            opened.evaluation(found.steps[-1].run.id).save(file)
             remark(f"wrote {output}: run {found.steps[-1].run.id}")
         elif output is not None:
             count = write_site(opened, found, Path(output), texts=not no_text)
             remark(f"wrote {counted(count, 'page')} to {output}")
     if json:
-        click.echo(plain_json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
+        moved = [change._asdict() for change in done.changes] if done else []
+        plain = {**found.to_dict(), "changes": moved}
+        click.echo(plain_json.dumps(plain, indent=2, ensure_ascii=False))
     else:
-        show_all([*tables, found.table()])
+        show_all([*([_moved(done)] if done else []), found.table()])
 
 
 def _moved(done: Rescored) -> Table:
