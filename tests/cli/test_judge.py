@@ -429,7 +429,7 @@ def test_a_rehearsal_fails_as_the_run_would(
     arguments: tuple[str, ...],
     sentence: str,
 ) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "of nobody")
+    monkeypatch.setenv("OPENAI_API_KEY", "of-nobody")
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)

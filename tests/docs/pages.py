@@ -145,7 +145,7 @@ def _environment() -> dict[str, str]:
     quiet = {k: v for k, v in os.environ.items() if not k.startswith("KARAT_")}
     quiet.pop("COLUMNS", None)
     path = os.pathsep.join([sysconfig.get_path("scripts"), os.environ.get("PATH", "")])
-    key = {"OPENAI_API_KEY": "of nobody"}
+    key = {"OPENAI_API_KEY": "of-nobody"}
     return {**quiet, **key, "PATH": path, "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"}
 
 
