@@ -68,11 +68,12 @@ class Corpus(Mapping[str, str]):
         self,
         texts: Mapping[str, str],
         name: str = "corpus",
-        origins: Mapping[str, tuple[str, int, int]] | None = None,
+        origins: Mapping[str, tuple[str, int]] | None = None,
+        titles: Mapping[str, int] | None = None,
     ) -> None:
         self.name = name
         self._texts = texts
-        self._origins = origins or {}
+        self._origins, self._titles = origins or {}, titles or {}
 
     def origin(self, document: str) -> tuple[str, int, int]:
         """The source of a text, where it begins there, and the length of its title.
@@ -80,7 +81,8 @@ class Corpus(Mapping[str, str]):
         It is a source itself, unless it is a chunk that names one and its start there;
         a title that was put in front is not part of the source.
         """
-        return self._origins.get(document, (document, 0, 0))
+        source, start = self._origins.get(document, (document, 0))
+        return source, start, self._titles.get(document, 0)
 
     def __getitem__(self, document: str) -> str:
         return self._texts[document]

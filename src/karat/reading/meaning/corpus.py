@@ -32,7 +32,8 @@ def gather_texts(
 ) -> Corpus:
     """The text of each document, from what a format read or a caller handed over."""
     texts: dict[str, str] = {}
-    origins: dict[str, tuple[str, int, int]] = {}
+    origins: dict[str, tuple[str, int]] = {}
+    titles: dict[str, int] = {}
     wanted = None if ids is None else frozenset(ids)
     count = 0
     for count, (line, record) in enumerate(_records(as_records(value), source), 1):
@@ -40,11 +41,11 @@ def gather_texts(
             document, text, title = _read(record, source)
             if wanted is not None and document not in wanted:
                 continue
-            origin, start = ask(record, ("source",)), ask(record, STARTS)
-            if isinstance(origin, str) and isinstance(start, int):
-                origins[document] = origin, start, title
-            elif title:
-                origins[document] = document, 0, title
+            if title:
+                titles[document] = title
+            origin = record.get("source") if type(record) is dict else None
+            if origin is not None and isinstance(start := ask(record, STARTS), int):
+                origins[document] = str(origin), start
             if texts.setdefault(document, text) != text:
                 raise FormatError(f"{document!r} has two texts")
         except DataError as error:
@@ -53,7 +54,7 @@ def gather_texts(
             raise placed(error, path=source.path, line=line) from None
     if not count:
         raise source.error("holds no documents")
-    return Corpus(texts, source.name, origins)
+    return Corpus(texts, source.name, origins, titles)
 
 
 def _records(value: object, source: Source) -> Iterable[tuple[int | None, Any]]:
@@ -95,9 +96,9 @@ def _read(record: object, source: Source) -> tuple[str, str, int]:
         found = ", ".join(map(str, names)) or "none"
         raise FormatError(f"a document has no {missing}; fields found: {found[:200]}")
     title = ask(record, ("title",))
-    head = f"{title}\n" if isinstance(title, str) and title.strip() else ""
+    whole = f"{title}\n{text}" if isinstance(title, str) and title.strip() else text
     name = read_id(identity, "document id", source.notes)
-    return name, head + text, len(head)
+    return name, whole, len(whole) - len(text)
 
 
 def bare_id(document: Document) -> str | None:
