@@ -1,6 +1,7 @@
 """What pages and calls say of a store, and that labels there do what they say."""
 
 import gzip
+import os
 import subprocess
 import sys
 import urllib.request
@@ -248,6 +249,34 @@ def test_an_empty_machine_is_served_with_one_command(tmp_path: Path) -> None:
         finally:
             server.terminate()
         assert "is empty: the page offers the demo data" in (server.communicate()[1])
+
+
+def test_runs_are_pushed_to_a_server_by_the_command(
+    serve: Callable[[], Served], tmp_path: Path
+) -> None:
+    served = serve()
+    result_of("third", NEW).save(tmp_path / "r.json")
+    karat_command = [sys.executable, "-m", "karat"]
+    command = [*karat_command, "serve", str(served.path), "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout
+        home = server.stdout.readline().partition("/?")[0]
+        push = [*karat_command, "push", "r.json", "--project", "a/b", "--to", home]
+        done = subprocess.run(
+            push,
+            cwd=tmp_path,
+            env={**os.environ, "KARAT_TOKEN": served.tokens["push"]},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        taken = _karat("s.db", "--port", home.rpartition(":")[2], folder=tmp_path)
+        server.terminate()
+    assert "is run 4 of a/b" in done.stdout, done.stderr
+    assert taken.returncode == 2
+    assert "--port 0 takes a free one" in taken.stderr
+    with karat.history.open(served.path) as store:
+        assert [run.name for run in store.runs("a/b")] == ["third"]
 
 
 def test_a_missing_extra_is_named(tmp_path: Path) -> None:

@@ -71,7 +71,12 @@ def command(
         )
     whose = (name or getpass.getuser()) if local else None
     app = workbench(store, hosts=(host, *allow_host), name=whose)
-    with socket.create_server((host, port)) as listening:
+    try:
+        listening = socket.create_server((host, port))
+    except OSError as error:
+        problem = f"cannot listen on {host}:{port}: {error.strerror}"
+        raise UsageError(f"{problem}; --port 0 takes a free one") from None
+    with listening:
         address = f"http://{host}:{listening.getsockname()[1]}/"
         if is_empty:
             remark(f"{store} is empty: the page offers the demo data")

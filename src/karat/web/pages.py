@@ -90,22 +90,8 @@ def history_page(call: Call) -> Response:
         tag("button", "Show"),
         _class="tools",
     )
-    points = [
-        (place, mean)
-        for place, run in enumerate(shown, 1)
-        if (mean := run.means.get(metric)) is not None
-    ]
     parts = [section("filters", "Filters", choices)]
-    if points:
-        xs, ys = zip(*points, strict=True)
-        chart = draw_lines(
-            [Line(metric, xs, ys)],
-            title=f"{metric} over {counted(len(points), 'run')}",
-            x="run, the oldest first",
-            y="",
-            bounds=limits_around(ys),
-        )
-        parts.append(section("chart", "Over time", figure(chart)))
+    parts.append(_curve(metric, [run.means.get(metric) for run in shown], "Over time"))
     table = grid(_leaderboard(call, shown, metric, metrics))
     button = tag("button", "Compare the two ticked")
     form = tag("form", table, tag("p", button), action=_address(call, "compare"))
@@ -114,6 +100,18 @@ def history_page(call: Call) -> Response:
         more = urlencode({**call.asked, "page": str(page + 1)})
         parts.append(tag("p", _link(f"?{more}", "Older runs")))
     return _framed(call, call.project, parts)
+
+
+def _curve(metric: str, values: Sequence[float | None], heading: str) -> Markup:
+    """A metric over runs, the oldest first; nothing where no run has it."""
+    points = [(n, value) for n, value in enumerate(values, 1) if value is not None]
+    if not points:
+        return Markup("")
+    xs, ys = zip(*points, strict=True)
+    title = f"{metric} over {counted(len(points), 'run')}"
+    line, axis = Line(metric, xs, ys), "run, the oldest first"
+    chart = draw_lines([line], title=title, x=axis, y="", bounds=limits_around(ys))
+    return section("chart", heading, figure(chart))
 
 
 def _leaderboard(
@@ -198,19 +196,10 @@ def query_page(call: Call) -> Response:
         [run["name"], *(number(run["scores"].get(metric)) for metric in metrics)]
         for run in facts["runs"]
     ]
-    history = [
-        (n, own[metrics[0]])
-        for n, own in enumerate(scored.values(), 1)
-        if own.get(metrics[0]) is not None
-    ]
     parts = [tag("p", f"query {facts['query']} ", *map(_chip, facts["tags"]))]
     parts.append(section("scores", "Scores", grid(Table(["run", *metrics], rows))))
-    if history:
-        xs, ys = zip(*history, strict=True)
-        title = f"{metrics[0]} of this query in {counted(len(xs), 'run')}"
-        line, bounds = Line(metrics[0], xs, ys), (0.0, max(1.0, *ys))
-        chart = draw_lines([line], title=title, x="run", y="", bounds=bounds)
-        parts.append(section("history", "Over all runs", figure(chart)))
+    values = [own.get(metrics[0]) for own in scored.values()]
+    parts.append(_curve(metrics[0], values, "This query in all runs"))
     wanted = [
         tag(
             "li",
