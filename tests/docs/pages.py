@@ -142,7 +142,8 @@ def _run_console(body: str, folder: Path) -> Iterator[str]:
 
 def _environment() -> dict[str, str]:
     """This process' environment, with the installed `karat` found first."""
-    quiet = {k: v for k, v in os.environ.items() if not k.startswith("KARAT_")}
+    ours = ("KARAT_", "OPENAI_")
+    quiet = {k: v for k, v in os.environ.items() if not k.startswith(ours)}
     quiet.pop("COLUMNS", None)
     path = os.pathsep.join([sysconfig.get_path("scripts"), os.environ.get("PATH", "")])
     key = {"OPENAI_API_KEY": "of-nobody"}
