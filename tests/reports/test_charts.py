@@ -151,6 +151,9 @@ def test_of_many_runs_some_have_colours_and_names_stand_at_the_lines() -> None:
     words = [e.text or "" for e in root.iter(f"{SVG}text")]
     # What all names share is left out, so that what tells them apart is read.
     assert {"\u202600", "\u202601", "\u202602", "\u202603"} <= {*words}
+    # A word is not cut in two.
+    named = [Line(f"the-retriever-v{n:02}", [1, 10], [0.1, n / 12]) for n in range(5)]
+    assert "\u2026v04" in draw_lines(named, title="", x="", y="", bounds=(0, 1)).body
 
 
 def test_names_are_cut_in_the_middle() -> None:

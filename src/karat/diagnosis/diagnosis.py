@@ -16,8 +16,8 @@ from karat.results.plain_values import SHOWN, PlainResult
 
 _SHOWN = 10
 _LONG = 60
-# So many documents of each query are on a page.
-_ON_PAGE = 20
+# So many documents of each query are on a page, and so many misses in its list.
+_ON_PAGE, _LISTED = 20, 2000
 
 
 class Cause(NamedTuple):
@@ -309,7 +309,7 @@ class Diagnosis(PlainResult):
         )
         columns = ["cause", "misses", "queries", "recall", "what would help most"]
         notes = [*unexamined_notes(self.not_examined), *self.notes]
-        links = [("cause", cause) for cause in self.totals]
+        links = [("cause", row[0]) for row in rows]
         return Table(columns, rows, title=title, notes=notes, texts=(0, 4), links=links)
 
     def finding_table(self) -> Table:
@@ -433,7 +433,7 @@ class Diagnosis(PlainResult):
         most = max(self.k, _ON_PAGE)
         rows = self.evaluation.kept.items()
         short = replace(self.evaluation, kept={q: row[:most] for q, row in rows})
-        every = self._by_heading(len(self.misses) * len(self.totals))
+        every = self._by_heading(min(len(self.misses) * len(self.totals), _LISTED))
         return str(
             SHOWN["page"](
                 short,

@@ -143,11 +143,8 @@ class Details:
         """The compressed texts, and what had to be cut to keep them small."""
         rows = []
         for start in range(0, len(self.queries), _BLOCK):
-            own = [*map(self._row, self.queries[start : start + _BLOCK])]
-            for system in chain.from_iterable(row["systems"] for row in own):
-                if system and "scores" in system:
-                    system["scores"] = [*map(_short, system["scores"])]
-            rows.append(compressed(own))
+            own = self.queries[start : start + _BLOCK]
+            rows.append(compressed([*map(self._short_row, own)]))
         left = budget - sum(map(len, rows))
         sizes = np.array([len(text or "") for _, text in self.texts], np.int64)
         rate = 0.0
@@ -176,6 +173,17 @@ class Details:
         every = [[name, _cut(text, longest)] for name, text in self.texts]
         blocks = pairwise([*starts, len(every)])
         return [compressed(every[start:end]) for start, end in blocks], starts
+
+    def _short_row(self, query: str) -> dict[str, Any]:
+        """A query without what stands elsewhere in the page, or nobody reads."""
+        row = self._row(query)
+        for item in row["gold"]:
+            # A document has its name beside its text.
+            if item[2] is not None and self.by_id.get(item[0]) == item[2]:
+                item[0] = None
+        for system in filter(None, row["systems"]):
+            system["scores"] = [*map(_short, system.get("scores", ()))]
+        return row
 
     def _row(self, query: str) -> dict[str, Any]:
         fact = self.facts.get(query)

@@ -8,6 +8,7 @@ screen reader is given the title and the numbers in words.
 import html
 import math
 import os
+import string
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -243,8 +244,10 @@ def short_name(name: str, longest: int = _LONGEST) -> str:
 def short_names(names: Sequence[str], longest: int = _LONGEST) -> list[str]:
     """Names without a long beginning that all of them share."""
     pairs = takewhile(lambda letters: len({*letters}) == 1, zip(*names, strict=False))
-    shared = len([*pairs]) if len(names) > 1 else 0
-    cut = shared if shared > _SHARED else 0
+    shared = names[0][: len([*pairs])] if len(names) > 1 else ""
+    # A word that all begin alike is not cut in two.
+    cut = len(shared.rstrip(string.ascii_letters + string.digits))
+    cut = cut if cut > _SHARED else 0
     more = "\u2026" if cut else ""
     return [short_name(f"{more}{name[cut:]}", longest) for name in names]
 

@@ -67,7 +67,7 @@ def page(
 
     Links to the sections stand where there is data: other pages are short.
     """
-    script, style = _asset("page.js"), STYLE + _asset("page.css")
+    script, style = asset("page.js"), STYLE + asset("page.css")
     policy = (
         f"default-src 'none'; script-src {_digest(script)}; "
         f"style-src {_digest(style)}; base-uri 'none'; form-action 'none'"
@@ -94,7 +94,6 @@ def page(
     ]
     if data is not None:
         parts += [
-            _DRAWER,
             f'<script type="text/plain" id="data">{compressed(data)}</script>',
             *(
                 f'<script type="text/plain" class="{kind}">{block}</script>'
@@ -107,7 +106,8 @@ def page(
 
 
 @cache
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """The text of a file that lies beside this one."""
     return (files("karat") / "reports" / name).read_text("utf-8")
 
 
@@ -173,14 +173,11 @@ def grid(table: Table, *, titled: bool = True, linked: bool = False) -> Markup:
     )
     notes = [tag("p", note, _class="note") for note in table.notes]
     label = table.title or ", ".join(table.columns)
-    wide = tag(
-        "div", grid, _class="scroll", tabindex="0", role="region", aria_label=label
-    )
+    kind = "scroll tall" if len(table.rows) > _TALL else "scroll"
+    wide = tag("div", grid, _class=kind, tabindex="0", role="region", aria_label=label)
     return Markup(wide + "".join(notes))
 
 
+# Longer tables scroll by themselves, so that what follows is not far.
+_TALL = 20
 _HEADING = re.compile(r'<h2 id="([^"]*)-heading">(.*?)</h2>')
-_DRAWER = """
-<dialog id="drawer" aria-labelledby="drawer-title" tabindex="-1">
-<div id="drawer-inside"></div></dialog>
-"""

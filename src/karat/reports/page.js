@@ -72,6 +72,7 @@
     const one = await rowOf(row);
     const blocks = numbersOf(one).map((n) => data.starts.findLastIndex((start) => start <= n));
     await Promise.all([...new Set(blocks)].map(loadTexts));
+    for (const item of one.gold) item[0] ??= texts[item[2]][0];
     return one;
   };
 
@@ -428,7 +429,7 @@
       }
       const cards = system.ranking.map((number, n) => {
         const [name, text] = texts[number];
-        const points = system.scores ? system.scores[n] : null;
+        const points = system.scores[n] ?? null;
         const grade = gradeAt(one, system, n + 1);
         const own = (system.evidence || []).filter(([rank]) => rank === n + 1);
         const ranges = own.flatMap(([, , found]) => found);
@@ -621,11 +622,10 @@
     if (all.length) all[Math.min(Math.max(next, 0), all.length - 1)].focus();
   };
   const labelKey = (key) => {
-    const last = view.order.length - 1;
     if (key === "?" || Number(key) < data.grades.length) give(view.place, key === "?" ? UNDECIDED : data.grades[Number(key)], true);
     else if (key === "u") nextUnjudged();
     else if (key === "ArrowDown" || key === "ArrowUp") {
-      view.place = Math.min(Math.max(view.place + (key === "ArrowDown" ? 1 : -1), 0), last);
+      view.place = Math.min(Math.max(view.place + (key === "ArrowDown" ? 1 : -1), 0), view.order.length - 1);
       focus();
     } else return false;
     return true;

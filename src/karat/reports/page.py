@@ -19,7 +19,7 @@ from karat.data.tables import DASH, Table, counted, number
 from karat.reports.charts import draw_intervals
 from karat.reports.details import Details, Notes
 from karat.reports.figures import all_charts, board_of, changes_of
-from karat.reports.markup import Markup, grid, page, pictures, section, tag
+from karat.reports.markup import Markup, asset, grid, page, pictures, section, tag
 from karat.results.evaluation import Evaluation
 from karat.results.leaderboard import Leaderboard
 from karat.results.slices import UNTAGGED, slice_table, tagged
@@ -89,7 +89,7 @@ def _page(
     data = {**details.table(), "starts": packed.starts, **facts}
     note = [tag("p", packed.note, _class="note")] if packed.note else []
     heading = counted(len({*data["queries"]}), "query")
-    queries = section("queries", heading, *lead, Markup(_TABLE), *note)
+    queries = section("queries", heading, *lead, Markup(asset("queries.html")), *note)
     blocks = {"block": packed.rows, "texts": packed.texts}
     return page(title, [*before, queries, *after], data, blocks)
 
@@ -349,32 +349,3 @@ def _method(board: Leaderboard) -> list[Markup]:
         grid(Table(["from", "value"], known, title="Provenance", texts=(0, 1))),
         grid(Table(["rule", "value", ""], rules, title="Rules", texts=(0, 1, 2))),
     ]
-
-
-_TABLE = """
-<form class="tools" id="tools">
-<label>Search <input type="search" id="find" placeholder="question, id or text"></label>
-<label>Metric <select id="metric"></select></label>
-<label>Run <select id="run"></select></label>
-<label>Tag <select id="tag"><option value="">all</option></select></label>
-<label>Cause <select id="cause"><option value="">all</option></select></label>
-<label>Show <select id="show"><option value="">all queries</option>
-<option value="worse">got worse</option><option value="better">got better</option>
-<option value="undecided">undecided: metrics disagree</option>
-<option value="same">unchanged</option>
-<option value="zero">nothing found</option><option value="part">not perfect</option>
-<option value="trouble">without a score</option>
-</select></label>
-</form>
-<div class="scroll" tabindex="0" role="region" aria-label="queries">
-<table id="table"><thead></thead><tbody></tbody></table></div>
-<div class="pager"><button type="button" id="back">Previous</button>
-<span id="where" role="status"></span>
-<button type="button" id="clear" hidden>Clear filters</button>
-<button type="button" id="forth">Next</button>
-<span class="labels"><span id="label-count"></span>
-<button type="button" id="download" hidden>Download labels</button>
-<button type="button" id="csv">Table as CSV</button>
-<button type="button" id="keys" aria-keyshortcuts="?">Keys</button></span></div>
-<noscript><p class="note">The table of queries needs JavaScript.</p></noscript>
-"""
