@@ -67,7 +67,7 @@ def page(
 
     Links to the sections stand where there is data: other pages are short.
     """
-    script, style = asset("page.js"), STYLE + asset("page.css")
+    script, style = page_file("page.js"), STYLE + page_file("page.css")
     policy = (
         f"default-src 'none'; script-src {_digest(script)}; "
         f"style-src {_digest(style)}; base-uri 'none'; form-action 'none'"
@@ -106,7 +106,7 @@ def page(
 
 
 @cache
-def asset(name: str) -> str:
+def page_file(name: str) -> str:
     """The text of a file that lies beside this one."""
     return (files("karat") / "reports" / name).read_text("utf-8")
 

@@ -19,7 +19,7 @@ from karat.data.tables import DASH, Table, counted, number
 from karat.reports.charts import draw_intervals
 from karat.reports.details import Details, Notes
 from karat.reports.figures import all_charts, board_of, changes_of
-from karat.reports.markup import Markup, asset, grid, page, pictures, section, tag
+from karat.reports.markup import Markup, page_file, grid, page, pictures, section, tag
 from karat.results.evaluation import Evaluation
 from karat.results.leaderboard import Leaderboard
 from karat.results.slices import UNTAGGED, slice_table, tagged
@@ -89,7 +89,9 @@ def _page(
     data = {**details.table(), "starts": packed.starts, **facts}
     note = [tag("p", packed.note, _class="note")] if packed.note else []
     heading = counted(len({*data["queries"]}), "query")
-    queries = section("queries", heading, *lead, Markup(asset("queries.html")), *note)
+    queries = section(
+        "queries", heading, *lead, Markup(page_file("queries.html")), *note
+    )
     blocks = {"block": packed.rows, "texts": packed.texts}
     return page(title, [*before, queries, *after], data, blocks)
 
