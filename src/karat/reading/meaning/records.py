@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence, Set as AbstractSet
 from dataclasses import replace
 from functools import lru_cache
 from math import isfinite
-from numbers import Real
+from numbers import Number, Real
 from typing import Any, Final, NamedTuple
 
 from karat.data.gold import Gold
@@ -115,7 +115,7 @@ def read_ranking(query: str, columns: Mapping[str, Any], notes: Notes) -> QueryR
         inner = None if scored or is_answer(value) else _ranked_field(tuple(value))
         if inner is not None:
             return read_ranking(query, {inner[0]: value[inner[1]]}, notes)
-        flat = all(v is None or isinstance(v, str | Real) for v in value.values())
+        flat = all(v is None or isinstance(v, str | Number) for v in value.values())
         if scored or (flat and ask(value, (*IDS, *TEXTS)) is None):
             return QueryRanking(read_scored(value, "score", notes))
     if isinstance(value, str) and ours != "output":

@@ -129,11 +129,13 @@ def _by_query(source: Any, notes: Notes) -> tuple[dict[Any, Any] | None, bool]:
         return None, False
     kinds = {*map(type, source.values())}
     if kinds == {dict}:
-        # The first values must be numbers; whoever uses the others checks them.
+        # The first value must be a number, as it may be in an answer of an engine, too,
+        # which holds lists or objects besides; whoever uses the others checks them.
         values = chain.from_iterable(map(dict.values, source.values()))
-        some = {*map(type, islice(values, _FEW))}
-        numbers = all(issubclass(kind, Real) for kind in some)
-        return (source if numbers else None), True
+        some = [isinstance(value, list | dict) for value in islice(values, _FEW)]
+        first = next(chain.from_iterable(map(dict.values, source.values())), 0.0)
+        scores = isinstance(first, Real) and 2 * sum(some) < max(len(some), 1)
+        return (source if scores else None), True
     return (source if kinds and kinds <= {list, tuple} else None), False
 
 
