@@ -19,7 +19,7 @@ from karat.data.tables import DASH, Table, counted, number
 from karat.reports.charts import draw_intervals
 from karat.reports.details import Details, Notes
 from karat.reports.figures import all_charts, board_of, changes_of
-from karat.reports.markup import Markup, page_file, grid, page, pictures, section, tag
+from karat.reports.markup import Markup, grid, page, page_file, pictures, section, tag
 from karat.results.evaluation import Evaluation
 from karat.results.leaderboard import Leaderboard
 from karat.results.slices import UNTAGGED, slice_table, tagged
@@ -89,9 +89,8 @@ def _page(
     data = {**details.table(), "starts": packed.starts, **facts}
     note = [tag("p", packed.note, _class="note")] if packed.note else []
     heading = counted(len({*data["queries"]}), "query")
-    queries = section(
-        "queries", heading, *lead, Markup(page_file("queries.html")), *note
-    )
+    table = Markup(page_file("queries.html"))
+    queries = section("queries", heading, *lead, table, *note)
     blocks = {"block": packed.rows, "texts": packed.texts}
     return page(title, [*before, queries, *after], data, blocks)
 
