@@ -21,7 +21,7 @@ What to type next:
   karat demo --copy larkspur                                get these files
   cd larkspur
   karat metrics                                             all there are
-  karat evaluate dense.run --gold gold.qrels --explain q02  one query, rank by rank
+  karat evaluate dense.run --gold gold.qrels --explain q02  one query, by rank
   karat evaluate samples.jsonl --slice tag --fail-under recall@5=0.8
   karat compare keyword.run dense.run --gold gold.qrels     is it better?
   karat diagnose dense.run --gold gold.qrels                why is gold missed?

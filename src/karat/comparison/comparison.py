@@ -239,28 +239,26 @@ class Comparison(PlainResult):
             names |= {"score": f"nDCG@{change.k}", "cutoff": f"below rank {change.k}"}
         names["candidates"] = "not retrieved"
         rows = [
-            [text, *(number(parts[name]) for parts in systems.values())]
-            for name, text in names.items()
+            [run, *(number(parts[name]) for name in names)]
+            for run, parts in systems.items()
         ]
-        return Table(["part of 1", *systems], rows, title="headroom")
+        return Table(["run", *names.values()], rows, title="headroom: the parts of 1")
 
     def slice_table(self) -> Table | None:
         """The differences by tag; None where they were not asked for."""
         if not self.slices:
             return None
         rows = [
-            [tag, *_row(one, one.metric)]
+            _row(one, f"{tag} {one.metric}")
             for tag, differences in self.slices.items()
             for one in differences
         ]
-        columns = ["tag", *_COLUMNS]
+        columns = ["tag and metric", *_COLUMNS[1:]]
         note = (
             f"{self.candidates[0]} v {self.baseline}; p is corrected for the number of "
             "slices (false discovery rate); no verdict below 15 queries"
         )
-        return Table(
-            columns, rows, title="by tag", notes=[note], texts=(0, 1, 2), spare=2
-        )
+        return Table(columns, rows, title="by tag", notes=[note], texts=(0, 1), spare=3)
 
     def tables(self) -> list[Table]:
         """All that a person is shown."""

@@ -25,7 +25,7 @@ from karat.data.matches import Matches
 from karat.data.memory_runs import DocumentRun
 from karat.data.queries import Query
 from karat.data.runs import Document, TopDocuments
-from karat.data.tables import Table, number
+from karat.data.tables import Table, number, steps
 from karat.matching.shipped import read_matcher
 from karat.results.evaluation import Evaluation
 from karat.results.leaderboard import Leaderboard
@@ -142,7 +142,8 @@ class Details:
     def packed(self, budget: int = BUDGET) -> Packed:
         """The compressed texts, and what had to be cut to keep them small."""
         rows = []
-        for start in range(0, len(self.queries), _BLOCK):
+        blocks = range(0, len(self.queries), _BLOCK)
+        for start in steps(blocks, len(blocks), "writing queries"):
             own = self.queries[start : start + _BLOCK]
             rows.append(compressed([*map(self._short_row, own)]))
         left = budget - sum(map(len, rows))
