@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from karat import load
 from karat.cli import COMMANDS
+from karat.history import Store
 from tests.cli.conftest import EXAMPLE
 from tests.llm.fault_server import FaultServer, completion
 
@@ -82,6 +84,8 @@ WRITERS: dict[str, tuple[list[str], int, list[str]]] = {
         ["a.html", "a.csv", "a.json", "a.md", "a.txt"],
     ),
     "pool": (["pool", "keyword.run", "dense.run"], 0, ["sheet.csv", "pool.qrels"]),
+    "push": (["push", "saved.json", "--to", "store.sqlite"], 0, []),
+    "history": (["history", "pushed.sqlite"], 0, ["newest.json"]),
     "baseline": (["baseline", "set", "saved.json", "--commit"], 0, []),
     "init": (["init"], 0, []),
     "suite": (["suite", "-f", "suite.yaml"], 1, []),
@@ -101,7 +105,8 @@ ALSO = {
 
 
 def test_every_command_is_here() -> None:
-    assert {*WRITERS} == {*COMMANDS}
+    # A server ends when it is told to; questions are killed in tests/generating.
+    assert {*WRITERS} == {*COMMANDS} - {"generate", "serve"}
 
 
 @pytest.fixture(params=WRITERS)
@@ -120,8 +125,11 @@ def written(
         "two.run": "q01 Q0 account-01 1 2 tag\nq02 Q0 account-02 1 1 tag\n",
     }.items():
         (folder / name).write_text(text)
-    if request.param == "baseline":
+    if request.param in {"baseline", "push", "history"}:
         save(folder)
+    if request.param == "history":
+        with Store(folder / "pushed.sqlite") as store:
+            store.push(load(folder / "saved.json"))
     files = [*targets, *ALSO.get(request.param, [])]
     for name in files:
         (folder / name).write_text(OLD)

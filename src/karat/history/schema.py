@@ -44,8 +44,7 @@ MIGRATIONS: tuple[str, ...] = (
     create index run_of_set on run(query_set);
     create table score(
         run integer, metric text, mean real, value blob not null,
-        version integer not null, frozen text not null,
-        primary key(run, metric)) without rowid;
+        version integer not null, frozen text not null, primary key(run, metric));
     create table token(
         hash text primary key, project integer, name text not null,
         role text not null, at text not null) without rowid;

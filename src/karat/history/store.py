@@ -246,7 +246,7 @@ class Store(AbstractContextManager["Store"]):
         frozen: dict[int, dict[str, str]] = {row[0]: {} for row in rows}
         for run, metric, mean, version, why in self._db.execute(
             "select run, metric, mean, score.version, frozen from score "
-            "join json_each(?) as one on run=one.value",
+            "join json_each(?) as one on run=one.value order by score.rowid",
             (json.dumps([*means]),),
         ):
             means[run][metric] = mean
@@ -304,7 +304,7 @@ class Store(AbstractContextManager["Store"]):
             "from query_set cross join json_each(ids) as place on place.value=? "
             "cross join run on query_set=query_set.id "
             "cross join score on score.run=run.id "
-            "where query_set.project=? order by run.at, run.id",
+            "where query_set.project=? order by run.at, run.id, score.rowid",
             (query, self._project(project)),
         ):
             score = float(np.frombuffer(code, "<f8")[0])

@@ -78,17 +78,16 @@ class Timeline:
 
     def chart(self) -> Chart:
         """The metric over the runs, with the 95% interval of each."""
-        last = len(self.steps) - 1
         points = [
-            (place - last, column.mean, *(column.interval or (column.mean,) * 2))
-            for place, step in enumerate(self.steps)
+            (place, column.mean, *(column.interval or (column.mean,) * 2))
+            for place, step in enumerate(self.steps, 1)
             if (column := step.scores.columns.get(self.metric)) is not None and column.n
         ]
         xs, ys, low, high = zip(*points, strict=True) if points else ((),) * 4
         return draw_lines(
             [Line(self.metric, xs, ys, low, high)],
             title=f"{self.metric} over the runs, with 95% intervals",
-            x="runs after the latest, which is 0",
+            x="run, the oldest first",
             y="",
             bounds=limits_around([*low, *high]),
         )
