@@ -45,6 +45,9 @@ class Visit:
         self._session = self.context.new_cdp_session(self.page)
         self._session.send("Performance.enable", {"timeDomain": "threadTicks"})
         self.page.goto(path.as_uri())
+        if self.page.locator("#table").count():
+            # The page unpacks its data before it draws the table.
+            self.page.locator("#table thead th").first.wait_for()
         self.address = path.as_uri()
 
     def seconds(self) -> float:
