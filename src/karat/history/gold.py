@@ -59,8 +59,11 @@ def gold_for(gold: Gold, names: Mapping[str, str]) -> Gold:
     parts: dict[str, Any] = {
         kind: {name: by[query] for name, query in names.items() if query in by}
         for kind in _BY_QUERY
-        if (by := getattr(gold, kind))
+        if kind != "texts" and (by := getattr(gold, kind))
     }
+    if gold.texts:
+        own = {d: None for row in parts.get("documents", {}).values() for d in row}
+        parts["texts"] = {d: gold.texts[d] for d in own if d in gold.texts}
     return Gold(**parts, order=tuple(names), name=gold.name)
 
 

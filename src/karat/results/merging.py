@@ -2,11 +2,12 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from karat.data.gold import Gold
 from karat.data.matches import merge_by_query, merge_matches, merge_notices
 from karat.data.runs import Latency
 from karat.errors import UsageError
@@ -47,10 +48,24 @@ def merge_evaluations(parts: "Sequence[Evaluation]") -> "Evaluation":
         labelled_by=dict(labelled_by),
         own_k=np.concatenate(known) if known else None,
         kept=_united(part.kept for part in parts),
-        labels=None,
+        labels=_labels([part.labels for part in parts]),
         fingerprints=[digest for part in parts for digest in part.digests],
         latency=_latency([p.latency for p in parts if p.latency is not None]),
     )
+
+
+def _labels(parts: Sequence[Gold | None]) -> Gold | None:
+    """The gold of all parts, if each has its own."""
+    golds = [gold for gold in parts if gold is not None]
+    if len(golds) < len(parts):
+        return None
+    kinds: dict[str, Any] = {
+        field.name: _united(getattr(gold, field.name) for gold in golds)
+        for field in fields(Gold)
+        if field.name not in {"order", "name", "notices"}
+    }
+    order = tuple(query for gold in golds for query in gold.queries)
+    return replace(golds[0], order=order, **kinds)
 
 
 def _latency(parts: Sequence[Latency]) -> Latency | None:
