@@ -19,7 +19,8 @@ from karat.results.plain_values import as_plain, from_plain
 _BY_QUERY: Final = tuple(
     field.name
     for field in fields(Gold)
-    if field.name not in {"order", "name", "notices"}
+    # Texts are stored with the documents.
+    if field.name not in {"order", "name", "notices", "texts"}
 )
 _GRADE = "grade"
 _LATEST = 2**62
@@ -59,11 +60,8 @@ def gold_for(gold: Gold, names: Mapping[str, str]) -> Gold:
     parts: dict[str, Any] = {
         kind: {name: by[query] for name, query in names.items() if query in by}
         for kind in _BY_QUERY
-        if kind != "texts" and (by := getattr(gold, kind))
+        if (by := getattr(gold, kind))
     }
-    if gold.texts:
-        own = {d: None for row in parts.get("documents", {}).values() for d in row}
-        parts["texts"] = {d: gold.texts[d] for d in own if d in gold.texts}
     return Gold(**parts, order=tuple(names), name=gold.name)
 
 
