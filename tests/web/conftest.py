@@ -1,6 +1,9 @@
 """A served store with two runs, and clients that hold each kind of token."""
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +62,52 @@ class Served:
                 for project in store.projects()
             ]
             return repr((shown, store.tokens.every())).encode()
+
+
+@contextmanager
+def running(path: Path) -> Iterator[str]:
+    """The address of a server of its own, by the command."""
+    command = [sys.executable, "-m", "karat", "serve", str(path), "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout
+        try:
+            yield server.stdout.readline().partition("/?")[0]
+        finally:
+            server.terminate()
+
+
+class Window:
+    """A browser that is signed in, and all that its pages complained of."""
+
+    def __init__(self, browser: Any, home: str, token: str, **options: Any) -> None:
+        self.context = browser.new_context(**options)
+        self.page = self.context.new_page()
+        self.home = home
+        self.said: list[str] = []
+        self.asked: list[str] = []
+        self.page.on("console", lambda message: self.said.append(message.text))
+        self.page.on("pageerror", lambda error: self.said.append(str(error)))
+        self.page.on("dialog", self._dismiss)
+        self.page.on("request", lambda request: self.asked.append(request.url))
+        self.go(f"/?token={token}")
+
+    def _dismiss(self, box: Any) -> None:
+        self.said.append("dialog")
+        box.dismiss()
+
+    def go(self, address: str) -> None:
+        self.page.goto(self.home + address)
+
+    def said_in(self, place: str, text: str) -> str:
+        """What stands somewhere, as soon as it has this text."""
+        self.page.locator(place, has_text=text).first.wait_for()
+        return str(self.page.locator(place).first.inner_text())
+
+    def quiet(self) -> bool:
+        """Whether nothing ran, complained, or asked another server."""
+        hit = self.page.locator("html").get_attribute("data-hit")
+        others = [url for url in self.asked if not url.startswith(f"{self.home}/")]
+        return hit is None and not self.said and not others
 
 
 @pytest.fixture(scope="session")

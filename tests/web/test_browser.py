@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,7 @@ import pytest
 import karat
 from tests.reports.conftest import axe, chromium
 from tests.reports.payloads import payloads
-from tests.web.conftest import Served
+from tests.web.conftest import Served, Window, running
 
 __all__ = ["axe", "chromium"]
 pytestmark = pytest.mark.browser
@@ -24,62 +22,22 @@ PAGES = (
 )
 
 
-class Window:
-    """A browser that is signed in, and all that its pages complained of."""
-
-    def __init__(self, browser: Any, home: str, token: str, **options: Any) -> None:
-        self.context = browser.new_context(**options)
-        self.page = self.context.new_page()
-        self.home = home
-        self.said: list[str] = []
-        self.asked: list[str] = []
-        self.page.on("console", lambda message: self.said.append(message.text))
-        self.page.on("pageerror", lambda error: self.said.append(str(error)))
-        self.page.on("dialog", self._dismiss)
-        self.page.on("request", lambda request: self.asked.append(request.url))
-        self.go(f"/?token={token}")
-
-    def _dismiss(self, box: Any) -> None:
-        self.said.append("dialog")
-        box.dismiss()
-
-    def go(self, address: str) -> None:
-        self.page.goto(self.home + address)
-
-    def said_in(self, place: str, text: str) -> str:
-        """What stands somewhere, as soon as it has this text."""
-        self.page.locator(place, has_text=text).first.wait_for()
-        return str(self.page.locator(place).first.inner_text())
-
-    def quiet(self) -> bool:
-        """Whether nothing ran, complained, or asked another server."""
-        hit = self.page.locator("html").get_attribute("data-hit")
-        others = [url for url in self.asked if not url.startswith(f"{self.home}/")]
-        return hit is None and not self.said and not others
-
-
 @pytest.fixture
 def windows(
     serve: Callable[[], Served], chromium: Any
 ) -> Iterator[Callable[..., Window]]:
     """Opens browsers on a server of its own, each with somebody's token."""
     served = serve()
-    command = [sys.executable, "-m", "karat", "serve", str(served.path), "--port", "0"]
     opened: list[Window] = []
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout
-        home = server.stdout.readline().partition("/?")[0]
+    with running(served.path) as home:
 
         def window(who: str = "admin", **options: Any) -> Window:
             opened.append(Window(chromium, home, served.tokens[who], **options))
             return opened[-1]
 
-        try:
-            yield window
-        finally:
-            for one in opened:
-                one.context.close()
-            server.terminate()
+        yield window
+        for one in opened:
+            one.context.close()
 
 
 def test_a_label_changes_the_numbers_and_can_be_taken_back(
@@ -236,31 +194,25 @@ def test_hostile_texts_are_shown_and_do_nothing(chromium: Any, tmp_path: Path) -
             store.label([{**label, "who": f"x{text}"}], project=hostile)
             store.tokens.add(f"{n}{text}", "read")
         token = store.tokens.add("owner", "admin")
-    command = [sys.executable, "-m", "karat", "serve", str(path), "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout
-        home = server.stdout.readline().partition("/?")[0]
-        try:
-            tab = Window(chromium, home, token)
-            project = str(tab.page.locator("th a").first.get_attribute("href"))
-            for address in (
-                *("/", "/settings", project, f"{project}/label", f"{project}/gold"),
-                *(f"{project}/compare?run=1&run=2", f"{project}/runs/1"),
-            ):
-                tab.go(address)
-                assert tab.quiet(), (address, tab.said)
-            queries = [
-                str(link.get_attribute("href"))
-                for link in tab.page.locator("#queries th a").all()
-            ]
-            assert len(queries) == len(samples)
-            for address in queries:
-                tab.go(address)
-                tab.page.locator(".document").first.wait_for()
-                assert tab.quiet(), (address, tab.said)
-            tab.page.locator("[data-grade='2']").first.click()
-            tab.said_in("#message", "chang")
-            assert tab.quiet(), tab.said
-            tab.context.close()
-        finally:
-            server.terminate()
+    with running(path) as home:
+        tab = Window(chromium, home, token)
+        project = str(tab.page.locator("th a").first.get_attribute("href"))
+        for address in (
+            *("/", "/settings", project, f"{project}/label", f"{project}/gold"),
+            *(f"{project}/compare?run=1&run=2", f"{project}/runs/1"),
+        ):
+            tab.go(address)
+            assert tab.quiet(), (address, tab.said)
+        queries = [
+            str(link.get_attribute("href"))
+            for link in tab.page.locator("#queries th a").all()
+        ]
+        assert len(queries) == len(samples)
+        for address in queries:
+            tab.go(address)
+            tab.page.locator(".document").first.wait_for()
+            assert tab.quiet(), (address, tab.said)
+        tab.page.locator("[data-grade='2']").first.click()
+        tab.said_in("#message", "chang")
+        assert tab.quiet(), tab.said
+        tab.context.close()
