@@ -9,7 +9,6 @@ import json
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self, TypeAlias
 
@@ -20,11 +19,8 @@ from karat.data.policies import Policies
 from karat.data.runs import Labels, Run
 from karat.data.tables import counted
 from karat.errors import DataError, MismatchError, ParameterError, UsageError
-from karat.reading.format import open_source
-from karat.reading.labels import unquoted
-from karat.reading.meaning.shapes import records_of
+from karat.reading.labels import first_row, parse_rows
 from karat.reading.readers import read
-from karat.reading.source import Batched, Notes
 from karat.stats.prediction_powered import FEWEST_LABELLED
 from karat.writing import write_file
 
@@ -96,7 +92,7 @@ class LabelPlan:
             "them the same pool and drawn"
         )
         try:
-            rows = _read_rows(path)
+            rows: Any = [*parse_rows(path, lambda row, _: row)]
             labels = tuple(
                 PlannedLabel(
                     str(r["query"]), str(r["document"]), float(r["probability"])
@@ -125,19 +121,7 @@ class LabelPlan:
 
 def is_plan(path: str | os.PathLike[str]) -> bool:
     """Whether a file of records holds a plan, and not what was retrieved."""
-    if not os.fspath(path).endswith((".jsonl", ".csv")):
-        return False
-    with suppress(DataError):
-        first = next(iter(_read_rows(path)), None)
-        return isinstance(first, Mapping) and {"probability", "drawn"} <= first.keys()
-    return False
-
-
-def _read_rows(path: str | os.PathLike[str]) -> list[Any]:
-    chosen, where = open_source(path, Notes(), "gold", None, None)
-    records = chosen.records(where)
-    sheet = isinstance(records, Batched) and records.header
-    return [unquoted(r) if sheet else r for _, r in records_of(records, where)]
+    return {"probability", "drawn"} <= first_row(path).keys()
 
 
 def plan_labels(

@@ -311,6 +311,121 @@ def test_documents_are_labelled_blind_without_any_gold(
     assert tab.quiet()
 
 
+CHECK = (sys.executable, "-m", "karat", "label")
+
+
+@pytest.fixture
+def check(visit: Go, tmp_path: Path) -> Visit:
+    """A page of four questions to check, three of which were drawn."""
+    rows = [
+        {
+            "id": name,
+            "query": f"What is <b>{name}</b>?",
+            "reference": f"It is {name}.",
+            "relevant": {f"d-{name}": 3},
+            "claims": [f"{name} is."],
+            "spans": [
+                {"doc": f"d-{name}", "start": 0, "end": 10, "text": f"{name} is here."}
+            ],
+            "metadata": {"prompts": "1", "checks": {"leak": "no words in a row"}}
+            | ({} if name == "d" else {"checked": ""}),
+        }
+        for name in "abcd"
+    ]
+    lines = "".join(f"{json.dumps(row)}\n" for row in rows)
+    (tmp_path / "questions.jsonl").write_text(lines)
+    page = [*CHECK, "questions.jsonl", "-o", "check.html"]
+    subprocess.run(page, cwd=tmp_path, check=True)
+    return visit(tmp_path / "check.html")
+
+
+def asks(tab: Visit, query: str) -> None:
+    """Wait until the question of a query is open."""
+    tab.page.locator("#drawer-title", has_text=f"<b>{query}</b>").wait_for()
+
+
+def test_questions_are_kept_fixed_and_dropped_by_keys(
+    check: Visit, tmp_path: Path
+) -> None:
+    page, keyboard = check.page, check.page.keyboard
+    order = page.locator("button.open").all_text_contents()
+    assert ({*order[:3]}, order[3]) == ({*"abc"}, "d")
+    keyboard.press("j")
+    keyboard.press("Enter")
+    asks(check, order[0])
+    text = str(page.locator("#drawer").text_content())
+    for said in (f"It is {order[0]}.", f"{order[0]} is here.", "no words in a row"):
+        assert said in text
+    # A name comes before the first decision.
+    keyboard.press("k")
+    page.locator("[role=alert]", has_text="every decision is signed").wait_for()
+    keyboard.type("Ann")
+    keyboard.press("Enter")
+    keyboard.press("k")
+    asks(check, order[1])
+    keyboard.press("f")
+    page.locator("textarea").first.wait_for()
+    keyboard.press("Control+A")
+    keyboard.type("Why keep it, or drop it?")
+    keyboard.press("Tab")
+    keyboard.press("Control+End")
+    keyboard.type(" Indeed.")
+    keyboard.press("Tab")
+    keyboard.type("vague")
+    keyboard.press("Enter")
+    asks(check, order[2])
+    keyboard.press("d")
+    keyboard.type("known")
+    keyboard.press("Enter")
+    asks(check, "d")
+    keyboard.press("Escape")
+    assert page.locator("#label-count").text_content() == "3 decisions"
+    page.locator("#download").focus()
+    with page.expect_download() as download:
+        keyboard.press("Enter")
+    assert download.value.suggested_filename == "decisions.jsonl"
+    download.value.save_as(tmp_path / "decisions.jsonl")
+    decided = (tmp_path / "decisions.jsonl").read_text().splitlines()
+    facts = [json.loads(line) for line in decided]
+    assert [(one["query"], one["decision"], one.get("why")) for one in facts] == [
+        (order[0], "keep", None),
+        (order[1], "fix", "vague"),
+        (order[2], "drop", "known"),
+    ]
+    applied = [*CHECK, "apply", "questions.jsonl", "decisions.jsonl"]
+    subprocess.run([*applied, "-o", "kept.jsonl"], cwd=tmp_path, check=True)
+    kept = map(json.loads, (tmp_path / "kept.jsonl").read_text().splitlines())
+    left = {row["id"]: (row["query"], row["reference"]) for row in kept}
+    assert left[order[1]] == ("Why keep it, or drop it?", f"It is {order[1]}. Indeed.")
+    assert [*left] == sorted({*"abcd"} - {order[2]})
+    assert check.quiet()
+
+
+def test_decisions_stay_and_are_taken_back(check: Visit) -> None:
+    page, keyboard = check.page, check.page.keyboard
+    page.locator("button.open").last.click()
+    asks(check, "d")
+    page.locator("#who").fill("Ann")
+    keyboard.press("Enter")
+    keyboard.press("f")
+    page.locator("textarea").first.fill("Who is d?")
+    keyboard.press("Escape")
+    page.locator("button.open").last.click()
+    page.locator("textarea").first.wait_for()
+    assert page.locator("textarea").first.input_value() == "Who is d?"
+    page.locator(".pool > li").focus()
+    keyboard.press("f")
+    assert page.locator("textarea").count() == 0
+    assert page.locator("#label-count").text_content() == ""
+    # Back to a question that waits for a decision, past one that has one.
+    keyboard.press("ArrowLeft")
+    page.locator("#drawer-title", has_text="<b>d</b>").wait_for(state="detached")
+    keyboard.press("k")
+    asks(check, "d")
+    assert page.locator("#label-count").text_content() == "1 decision"
+    assert not check.said
+
+
 def test_runs_stand_side_by_side_without_any_gold(visit: Go, tmp_path: Path) -> None:
     for name, first in (("a", ["Rye.", "Oats."]), ("b", ["Wheat.", "Rye."])):
         samples = [

@@ -10,12 +10,11 @@ import click
 from karat.cli import options
 from karat.cli.command import COUNT, Command, file_option, remark
 from karat.cli.judge_session import open_client, open_session
-from karat.cli.options import Judging, writable
+from karat.cli.options import Judging, require_texts, writable
 from karat.cli.outputs import INCOMPLETE, rehearse
 from karat.errors import UsageError
 from karat.generating import generate
 from karat.judging.session import DryRun
-from karat.reading.format import name_format
 from karat.retrieving.retrieve import load_object
 
 
@@ -84,11 +83,7 @@ def command(
     if output is None and not (json or judging.dry_run):
         raise UsageError("say where to write with -o FILE, such as -o questions.jsonl")
     if output is not None:
-        format = name_format(str(writable(output, [documents, style])))
-        if format.layout is None:
-            raise UsageError(
-                f"-o {output}: {format.name} holds no texts; name a .jsonl"
-            )
+        require_texts(writable(output, [documents, style]))
     session = open_session(judging)
     # As Python does for a script: modules of the current folder are found.
     sys.path.insert(0, "")

@@ -9,26 +9,56 @@ from typing import Any
 import click
 
 from karat.cli import options
-from karat.cli.command import COUNT, Command, file_option, flag, remark
-from karat.cli.options import existing, writable, write_dataset
+from karat.cli.command import (
+    COUNT,
+    Command,
+    file_argument,
+    file_option,
+    flag,
+    remark,
+)
+from karat.cli.options import existing, require_texts, writable, write_dataset
+from karat.cli.outputs import PAGE
 from karat.cli.pool import SHEETS, pool_of, refuse_labels, sheet_rows, write_sheet
 from karat.data.gold import Gold
 from karat.data.queries import Dataset
 from karat.data.tables import counted
 from karat.errors import DataError, UsageError
+from karat.generating.decisions import (
+    apply_decisions,
+    drawn_questions,
+    read_questions,
+)
 from karat.label_plans import LabelPlan, is_plan, plan_labels
-from karat.reading.labels import apply_labels
+from karat.reading.labels import apply_labels, first_row
 from karat.reading.readers import read
+from karat.reports.page import question_page
+from karat.results.notices import checked_notice, good_questions
+from karat.writing import write_file
 
 _SHOWN = 10
 _PLAN = ".jsonl"
 
 
-@click.group("label")
+class _Labels(click.Group):
+    """Takes a file in place of a command for questions that people are to check."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that is called; a file has an ending, which no command has."""
+        named = args[0] in self.commands or not Path(args[0]).suffix
+        return super().resolve_command(ctx, args if named else ["check", *args])
+
+
+@click.group("label", cls=_Labels)
 def command() -> None:
     """Labels that people give: what to label, where, and the gold made of it.
 
+    With a file of generated questions in place of a command, a page to check them on.
+
     \b
+    karat label questions.jsonl -o check.html
     karat label new run.jsonl --queries queries.jsonl -o label.html
     karat label plan judged.qrels a.run b.run --budget 300 -o todo.jsonl
     karat label apply labels.jsonl -o gold.qrels
@@ -159,25 +189,52 @@ def _write_sheets(targets: Sequence[Path], rows: Sequence[dict[str, Any]]) -> No
         remark("none of them has a text: --corpus and --queries name files of texts")
 
 
+@command.command("check", cls=Command)
+@file_argument("questions")
+@file_option("-o", "--output", required=True, help="The page (.html) to check them on.")
+def check(questions: str, output: str) -> None:
+    """Make a page on which people keep, fix or drop generated QUESTIONS.
+
+    The thirty that karat generate drew at random come first. Those alone say what share
+    of the questions is good, which every result on the file then shows.
+
+    \b
+    karat label questions.jsonl -o check.html
+    karat label apply questions.jsonl decisions.jsonl -o kept.jsonl
+    """
+    target = writable(output, [questions])
+    if target.suffix != PAGE:
+        raise UsageError(f"-o {target}: questions are checked on a page, a {PAGE}")
+    read_in = read_questions(questions)
+    drawn = drawn_questions(read_in)
+    write_file(target, question_page("Questions to check", read_in, drawn))
+    size = counted(len(read_in.queries), "question")
+    remark(f"wrote {target}: {size}, first {len(drawn)} that were drawn at random")
+
+
 @command.command("apply", cls=Command)
-@click.argument("files", nargs=-1, required=True, metavar="LABELS...")
+@click.argument("files", nargs=-1, required=True, metavar="[QUESTIONS] LABELS...")
 @options.gold(help="The gold so far, if there is any.")
 @file_option("-o", "--output", required=True, help="Where the new gold goes.")
 def apply(files: tuple[str, ...], gold: str | None, output: str) -> None:
-    """Merge LABELS into gold, with who gave them and when.
+    """Merge LABELS into gold, or apply decisions on QUESTIONS.
 
     A page (karat label new, or a report: karat evaluate ... -o report.html) lets people
     grade what was retrieved, and saves their labels, one JSON line each. A sheet (karat
     pool ... -o sheet.csv) holds them in rows; those without a grade are left alone, and
     so is the gold where the grade is "can't tell". Of several labels of a document the
-    last one counts.
+    last one counts, and so it does of decisions on a question.
 
     \b
     karat label apply sheet.csv -o gold.qrels
     karat label apply labels.jsonl --gold gold.qrels -o labelled.qrels
+    karat label apply questions.jsonl decisions.jsonl -o kept.jsonl
     """
     paths = existing(files)
     target = writable(output, [*paths, gold])
+    if "decision" in first_row(paths[-1]):
+        _decide(paths, gold, target)
+        return
     before = Dataset(gold=Gold()) if gold is None else _gold_or_samples(gold)
     merged = before.gold or Gold()
     for path in paths:
@@ -188,6 +245,24 @@ def apply(files: tuple[str, ...], gold: str | None, output: str) -> None:
             remark(f"{query} {item}: {old:g} -> {new_grade:g}")
     role: Any = "gold" if before.run is None else None
     write_dataset(replace(before, gold=merged), target, role=role)
+
+
+def _decide(paths: Sequence[str], gold: str | None, target: Path) -> None:
+    """Write what decisions leave of questions, and what share of those is good."""
+    (questions, *decisions) = paths
+    if gold is not None or not decisions:
+        raise UsageError(
+            f"{paths[-1]} holds decisions: name the questions they are about before "
+            "it, as in karat label apply questions.jsonl decisions.jsonl -o kept.jsonl"
+        )
+    require_texts(target)
+    left, counts = apply_decisions(read_questions(questions), decisions)
+    write_dataset(left, target, role="gold")
+    kept = len(left.queries) - counts["fix"]
+    remark(f"{kept} kept, {counts['fix']} fixed, {counts['drop']} dropped")
+    good, size = good_questions(left.queries.values())
+    if size:
+        remark(str(checked_notice(good, size)))
 
 
 def _gold_or_samples(path: str) -> Dataset:

@@ -22,7 +22,7 @@ from karat.errors import FormatError, ParameterError, UsageError
 from karat.matching.shipped import MATCHERS
 from karat.metrics import METRICS
 from karat.reading.files import decode_json
-from karat.reading.format import FORMATS
+from karat.reading.format import FORMATS, name_format
 from karat.reading.meaning.aliases import check_names
 from karat.reading.meaning.ambiguity import ORDERS
 from karat.reading.source import Role
@@ -467,6 +467,13 @@ def writable(target: str, inputs: Sequence[str | None] = ()) -> Path:
     if exists and any(map(path.samefile, present)):
         raise UsageError(f"{target} is an input, and would be overwritten")
     return path
+
+
+def require_texts(target: Path) -> None:
+    """Refuse a format that has no room for what questions and answers say."""
+    format = name_format(str(target))
+    if format.layout is None:
+        raise UsageError(f"-o {target}: {format.name} holds no texts; name a .jsonl")
 
 
 def format_name(target: str, to: str | None) -> str | None:

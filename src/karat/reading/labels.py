@@ -7,9 +7,10 @@ none yet.
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from karat.data.gold import PEOPLE, Gold, Item
 from karat.data.tables import counted
@@ -20,6 +21,7 @@ from karat.reading.meaning.values import read_id, read_number
 from karat.reading.readers import read
 from karat.reading.source import Batched, Notes, Source, placed
 
+T = TypeVar("T")
 UNDECIDED: Final = "can't tell"
 """What stands for a grade where somebody looked and could not say."""
 
@@ -81,13 +83,10 @@ def apply_labels(labels: Any, gold: Any = None) -> LabelChanges:
         ({'q': {'a': 1.0, 'b': 2.0}}, '1 label added; 0 changed, 0 as before')
     """
     before = None if gold is None else read(gold, "gold").gold
-    where, path = Source("labels", "gold"), None
-    if isinstance(labels, str | os.PathLike):
-        chosen, where = open_source(labels, Notes(), "gold", None, None)
-        labels, path = chosen.records(where), where.path
     try:
-        return _merge(_read_labels(labels, where), before or Gold())
+        return _merge(_read_labels(labels), before or Gold())
     except DataError as error:
+        path = labels if isinstance(labels, str | os.PathLike) else None
         raise placed(error, path=path) from None
 
 
@@ -100,55 +99,91 @@ class _Label(NamedTuple):
     fingerprint: str | None
 
 
-def _read_labels(rows: Any, where: Source) -> Iterator[_Label]:
+def _read_labels(labels: Any) -> Iterator[_Label]:
     """The rows that have a grade."""
-    rows = [rows] if isinstance(rows, Mapping) else rows
-    sheet = isinstance(rows, Batched) and rows.header
-    if sheet and (lacking := {"query", "document", "text", "grade"} - {*sheet}):
-        raise FormatError(f"has no column {', '.join(sorted(lacking))}")
+    needed = ("query", "document", "text", "grade")
     number = graded = 0
-    for line, row in records_of(rows, where, ", as a report or a sheet holds"):
+    for label in parse_rows(labels, _read_label, needed):
         number += 1
-        try:
-            if not isinstance(row, Mapping) or "query" not in row:
-                raise FormatError("a label needs a query, a document and a grade")
-            if row.get("grade") in (None, ""):
-                continue
+        if label is not None:
             graded += 1
-            yield _read_label(row, where.notes, sheet=bool(sheet))
-        except DataError as error:
-            if line is None:
-                error.problem = f"label {number}: {error.problem}"
-            raise placed(error, line=line) from None
+            yield label
     if number and not graded:
         raise FormatError("has no row with a grade yet")
 
 
-def _read_label(row: Mapping[str, Any], notes: Notes, *, sheet: bool) -> _Label:
-    if sheet:
-        row = unquoted(row)
-    names = ("query", "document", "text", "grade", "who", "when")
-    query, document, text, grade, who, when = map(row.get, names)
+def parse_rows(
+    rows: Any,
+    parse: Callable[[Any, Source], T],
+    needed: Sequence[str] = (),
+) -> Iterator[T]:
+    """What each row of a file, or each record, is read as; an error names its row.
+
+    A sheet must have the columns that are needed.
+    """
+    where, path = Source("labels", "gold"), None
+    if isinstance(rows, str | os.PathLike):
+        chosen, where = open_source(rows, Notes(), "gold", None, None)
+        rows, path = chosen.records(where), where.path
+    rows = [rows] if isinstance(rows, Mapping) else rows
+    sheet = isinstance(rows, Batched) and rows.header
+    if sheet and (lacking := {*needed} - {*sheet}):
+        raise FormatError(f"has no column {', '.join(sorted(lacking))}", path=path)
+    found = records_of(rows, where, ", as a report or a sheet holds")
+    for number, (line, row) in enumerate(found, 1):
+        try:
+            yield parse(_unquoted(row) if sheet else row, where)
+        except DataError as error:
+            if line is None:
+                error.problem = f"label {number}: {error.problem}"
+            raise placed(error, path=path, line=line) from None
+
+
+def first_row(path: str | os.PathLike[str]) -> Mapping[str, Any]:
+    """The first row of a file, which shows whether it holds labels or something else.
+
+    It is empty where a file is not of rows, or cannot be read twice.
+    """
+    if os.fspath(path).endswith((".jsonl", ".csv")):
+        with suppress(DataError):
+            first = next(parse_rows(path, lambda row, _: row), None)
+            return first if isinstance(first, Mapping) else {}
+    return {}
+
+
+def _read_label(row: Any, where: Source) -> _Label | None:
+    if not isinstance(row, Mapping) or "query" not in row:
+        raise FormatError("a label needs a query, a document and a grade")
+    names = ("query", "document", "text", "grade")
+    query, document, text, grade = map(row.get, names)
+    if grade in (None, ""):
+        return None
     if query is None or (document is None and text is None):
         raise FormatError("a label needs a query, a document or a text, and a grade")
     number = None if grade == UNDECIDED else read_number(grade, "grade")
     if number is not None and abs(number) >= _LARGEST:
         raise FormatError(f"grade must be smaller than {_LARGEST:,}, got {grade}")
-    # In one word, as qrels can hold it.
-    name = "_".join(str(who or ("sheet" if sheet else "")).split()) or "unnamed"
     return _Label(
-        read_id(query, "query", notes),
-        None if document is None else read_id(document, "document", notes),
+        read_id(query, "query", where.notes),
+        None if document is None else read_id(document, "document", where.notes),
         None if text is None else str(text),
         number,
-        f"{PEOPLE}{name}" + (f"@{str(when)[:10]}" if when else ""),
+        signature(row),
         row.get("gold_fingerprint"),
     )
 
 
-def unquoted(row: Mapping[str, Any]) -> dict[str, Any]:
+def _unquoted(row: Mapping[str, Any]) -> dict[str, Any]:
     """A row of a sheet without the quotes before what would be formulas there."""
-    return {n: c[1:] if _QUOTED.match(c or "") else c for n, c in row.items()}
+    cells = {n: c[1:] if _QUOTED.match(c or "") else c for n, c in row.items()}
+    return {**cells, "who": cells.get("who") or "sheet"}
+
+
+def signature(row: Mapping[str, Any]) -> str:
+    """Who gave a label, in one word as qrels can hold it, and on which day."""
+    name = "_".join(str(row.get("who") or "").split()) or "unnamed"
+    when = row.get("when")
+    return f"{PEOPLE}{name}" + (f"@{str(when)[:10]}" if when else "")
 
 
 def _merge(labels: Iterator[_Label], gold: Gold) -> LabelChanges:

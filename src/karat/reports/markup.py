@@ -67,7 +67,8 @@ def page(
 
     Links to the sections stand where there is data: other pages are short.
     """
-    script, style = page_file("page.js"), STYLE + page_file("page.css")
+    script = page_file("elements.js") + page_file("page.js")
+    style = STYLE + page_file("page.css")
     policy = (
         f"default-src 'none'; script-src {_digest(script)}; "
         f"style-src {_digest(style)}; base-uri 'none'; form-action 'none'"

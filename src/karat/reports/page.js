@@ -1,18 +1,14 @@
-"use strict";
 // The table of queries, the drawer that shows one, and labels given in it.
-// Whatever came from files is shown as text: nothing here reads it as markup.
 (async () => {
-  const byId = (id) => document.getElementById(id);
   if (!byId("data")) return;
-  const unpack = async (element) => {
-    const bytes = Uint8Array.from(atob(element.textContent), (mark) => mark.charCodeAt(0));
-    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
-  };
   const data = await unpack(byId("data"));
   const several = data.systems.length > 1;
   // Without gold there is nothing to score; who labels blind sees no run and no rank.
   const scored = data.metrics.length > 0;
   const blind = Boolean(data.blind);
+  // Questions that a model wrote are labelled as a whole, not what was retrieved for them.
+  const { drafts } = data;
+  const [GIVEN, LABEL] = drafts ? ["decision", "decision"] : ["grade", "label"];
   // What names a row in the address: its query, which may stand there more than once.
   const places = new Map();
   const names = data.queries.map((query, row) => {
@@ -23,39 +19,27 @@
   const PAGE = 100;
   const SIDE_BY_SIDE = 4;
   const UNDECIDED = "can't tell";
-  const LONG = 700;
+  const CHOICES = drafts ? data.grades : [...data.grades, UNDECIDED];
+  const choiceOf = (key) => CHOICES.find((choice, n) => key === (drafts ? choice[0] : choice === UNDECIDED ? "?" : String(n)));
   const VERDICTS = { support: "supported by", contradict: "contradicted by", partial: "stated in part by", none: "not supported", failed: "no verdict" };
+  const DECIDING = [
+    ["k, f, d", "in an open question: keep it, fix it, drop it"],
+    ["u", "open the next question without a decision"],
+    ["←, →", "previous and next open question"],
+    ["?", "these keys"],
+  ];
   const KEYS = [
     ["/", "search"],
     ["j, k", "next and previous query"],
-    ["n", several ? "open the next query that got worse" : "open the next query that is not perfect"],
     ["Enter, Esc", "open the query in focus, close it"],
+    ["n", several ? "open the next query that got worse" : "open the next query that is not perfect"],
     [`0 to ${data.grades.length - 1}, u`, "while labelling: grade the document in focus, go to the next unjudged one"],
     ["?", "these keys; while labelling: can't tell"],
   ];
+  if (drafts) KEYS.splice(3, 3, ...DECIDING);
 
-  const make = (name, attributes, ...inside) => {
-    const element = document.createElement(name);
-    for (const [key, value] of Object.entries(attributes || {})) {
-      if (key === "on") for (const [event, act] of Object.entries(value)) element.addEventListener(event, act);
-      else if (value === true) element.setAttribute(key, "");
-      else if (value !== false && value !== null) element.setAttribute(key, value);
-    }
-    element.append(...inside.filter((part) => part !== null));
-    return element;
-  };
-  const button = (text, act, attributes) => make("button", { type: "button", on: { click: act }, ...attributes }, text);
-  const exact = (text, name = "bdi") => make(name, { class: "exact" }, text);
   const shown = (score) => (score === null ? "–" : score.toFixed(4));
   const signed = (value) => (value > 0 ? "+" : "") + value.toFixed(4);
-  const store = (name, type, text) => {
-    const url = URL.createObjectURL(new Blob([text], { type }));
-    const link = make("a", { href: url, download: name });
-    document.body.append(link);
-    link.click();
-    link.remove();
-    URL.revokeObjectURL(url);
-  };
 
   // The texts -----------------------------------------------------------------
   const packedRows = [...document.querySelectorAll("script.block")];
@@ -323,7 +307,7 @@
     const told = trouble(row).map((text) => make("p", { class: "warning" }, text));
     const parts = [bar, head, title, ...told];
     if (scored) parts.push(scores(one, row));
-    parts.push(...(view.labelling ? [labelling(one)] : [...(scored ? [gold(one)] : []), ...reasons(one), rankings(one)]));
+    parts.push(...(view.labelling ? [labelling(one), ...(drafts ? [rankings(one), ...vouched()] : [])] : [...(scored ? [gold(one)] : []), ...reasons(one), rankings(one)]));
     const held = document.activeElement.id;
     byId("drawer-inside").replaceChildren(...parts);
     // What had the focus is a new element now; without it no key would be heard.
@@ -379,35 +363,6 @@
       return [make("section", {}, make("h3", {}, name), make("ul", { class: "gold" }, ...lines))];
     });
 
-  // Evidence counts characters, and so must what cuts the text into pieces.
-  const marked = (text, ranges) => {
-    const letters = Array.from(text);
-    const parts = [];
-    let from = 0;
-    for (const [start, end] of [...ranges].sort((a, b) => a[0] - b[0])) {
-      if (end <= from) continue;
-      const low = Math.max(start, from);
-      parts.push(letters.slice(from, low).join(""), make("mark", {}, letters.slice(low, end).join("")));
-      from = end;
-    }
-    parts.push(letters.slice(from).join(""));
-    return parts;
-  };
-  const literal = (text, wanted) => {
-    const [plain, small] = [text.toLowerCase(), wanted.toLowerCase()];
-    if (!small || plain.length !== text.length) return [];
-    const at = plain.indexOf(small);
-    const before = Array.from(text.slice(0, at)).length;
-    return at < 0 ? [] : [[before, before + Array.from(text.slice(at, at + small.length)).length]];
-  };
-  const body = (text, ranges) => {
-    if (!text) return make("p", { class: "soft" }, "no text");
-    const whole = make("p", { class: "document-text", dir: "auto" }, ...marked(text, ranges));
-    if (text.length <= LONG) return whole;
-    whole.classList.add("short");
-    const more = button("Show all", () => more.replaceWith() || whole.classList.remove("short"), { class: "more" });
-    return make("div", {}, whole, more);
-  };
   const itemsAt = (system, rank) => system.found.filter(([at]) => at === rank).map(([, item]) => item);
   const gradeAt = (one, system, rank) => {
     const own = itemsAt(system, rank).map((item) => one.gold[item][1]);
@@ -444,7 +399,7 @@
       return make("div", {}, head, make("ol", { class: "ranking" }, ...cards));
     });
     const side = make("div", { class: "side", tabindex: "0", role: "region", "aria-label": "ranked documents" }, ...lists);
-    return make("section", {}, make("h3", {}, "What was retrieved"), side);
+    return make("section", {}, make("h3", {}, drafts ? "What answers it" : "What was retrieved"), side);
   };
 
   // Labels --------------------------------------------------------------------
@@ -465,10 +420,11 @@
     } catch {
       // Where nothing can be kept, the download is all there is.
     }
-    byId("label-count").textContent = labels.size ? `${labels.size} label${labels.size > 1 ? "s" : ""}` : "";
+    byId("label-count").textContent = labels.size ? `${labels.size} ${LABEL}${labels.size > 1 ? "s" : ""}` : "";
     byId("download").hidden = labels.size === 0;
   };
   const keyOf = (number, row = view.row) => {
+    if (drafts) return data.queries[row];
     const [name, text] = texts[number];
     return JSON.stringify([data.queries[row], name, name === null ? text : null]);
   };
@@ -478,6 +434,7 @@
     if (view.labelling) focus();
   };
   const pool = (one) => {
+    if (drafts) return [null];
     const ranks = new Map();
     for (const system of one.systems) {
       (system ? system.ranking : []).forEach((number, rank) => {
@@ -495,11 +452,12 @@
     }
     const key = keyOf(number);
     const before = labels.get(key);
-    if (before && before.grade === grade) labels.delete(key);
+    if (before && before[GIVEN] === grade) labels.delete(key);
     else {
-      const [name, text] = texts[number];
       const query = data.queries[view.row];
-      labels.set(key, { query, document: name, ...(text ? { text } : {}), ...(before && before.why ? { why: before.why } : {}), grade, when: new Date().toISOString(), gold_fingerprint: data.fingerprints[query] || "" });
+      const [name, text] = drafts ? [] : texts[number];
+      const what = drafts ? { query } : { query, document: name, ...(text ? { text } : {}) };
+      labels.set(key, { ...what, ...(before && before.why ? { why: before.why } : {}), [GIVEN]: grade, when: new Date().toISOString(), gold_fingerprint: data.fingerprints[query] || "" });
     }
     saved = -1;
     keep();
@@ -508,17 +466,19 @@
   const give = (n, grade, forth) => {
     view.place = n;
     const done = label(view.order[n], grade);
-    if (done && forth && grade !== UNDECIDED) view.place = Math.min(n + 1, view.order.length - 1);
+    const asks = [UNDECIDED, "fix", "drop"].includes(grade);
+    if (done && forth && !asks) view.place = Math.min(n + 1, view.order.length - 1);
     fill();
-    const note = drawer.querySelectorAll(".pool > li")[n].querySelector(".why");
+    const note = drawer.querySelectorAll(".pool > li")[n].querySelector("textarea, .why");
     if (!done) byId("who").focus();
-    else if (grade === UNDECIDED && note) note.focus();
+    else if (asks && note) note.focus();
+    else if (drafts && forth && note) step(1);
     else focus();
   };
   const nextUnjudged = async () => {
     const open = (one, row, order) => {
       const grades = known(one);
-      return order.findIndex((number, n) => (row !== view.row || n > view.place) && grades.get(number) === null && !labels.has(keyOf(number, row)));
+      return order.findIndex((number, n) => (row !== view.row || n > view.place) && (drafts || grades.get(number) === null) && !labels.has(keyOf(number, row)));
     };
     for (const row of [view.row, ...state.rows.slice(state.rows.indexOf(view.row) + 1)]) {
       const one = await withTexts(row);
@@ -531,7 +491,27 @@
       focus();
       return;
     }
-    byId("unjudged-note").textContent = "Nothing unjudged follows.";
+    byId("unjudged-note").textContent = drafts ? "No question without a decision follows." : "Nothing unjudged follows.";
+  };
+  // A question that a model wrote: its answer, or both to be changed.
+  const draft = (given) => {
+    const { reference } = drafts[view.row];
+    if (!given || given[GIVEN] !== "fix") return [body(reference, [])];
+    const field = (name, before) => {
+      const edited = ({ target }) => {
+        given[name] = target.value;
+        saved = -1;
+        keep();
+      };
+      return make("label", { class: "soft" }, name, make("textarea", { rows: 3, dir: "auto", on: { input: edited } }, given[name] ?? before));
+    };
+    return [field("question", view.one.question || data.questions[view.row]), field("reference", reference)];
+  };
+  const vouched = () => {
+    const { claims, checks } = drafts[view.row];
+    const said = Object.entries(checks).map(([name, why]) => make("li", {}, make("b", {}, name), ": ", exact(why)));
+    const parts = [["Claims of the answer", claims.map((claim) => make("li", { dir: "auto" }, claim))], ["Checks that it passed", said]];
+    return parts.filter(([, lines]) => lines.length).map(([title, lines]) => make("section", {}, make("h3", {}, title), make("ul", { class: "gold" }, ...lines)));
   };
   const labelling = (one) => {
     if (!view.order.length) view.order = pool(one);
@@ -548,12 +528,12 @@
     };
     const mixed = make("input", { type: "checkbox", id: "shuffle", checked: view.shuffled, on: { change: mix } });
     const cards = view.order.map((number, n) => {
-      const [id, text] = texts[number];
+      const [id, text] = drafts ? ["Reference answer"] : texts[number];
       const given = labels.get(keyOf(number));
-      const choices = [...data.grades, UNDECIDED].map((grade) =>
-        button(String(grade), () => give(n, grade, false), { class: "grade", "aria-pressed": String(Boolean(given && given.grade === grade)), "aria-label": `grade ${grade}` }),
+      const choices = CHOICES.map((grade) =>
+        button(String(grade), () => give(n, grade, false), { class: "grade", "aria-pressed": String(Boolean(given && given[GIVEN] === grade)), "aria-label": `${GIVEN} ${grade}` }),
       );
-      const ours = view.shuffled || grades.get(number) === null ? null : make("span", { class: "soft" }, `in gold: ${grades.get(number)}`);
+      const ours = view.shuffled || (grades.get(number) ?? null) === null ? null : make("span", { class: "soft" }, `in gold: ${grades.get(number)}`);
       const noted = ({ target }) => {
         given.why = target.value;
         saved = -1;
@@ -562,19 +542,22 @@
       const done = ({ key }) => {
         if (key !== "Enter") return;
         view.place = Math.min(n + 1, view.order.length - 1);
-        focus();
+        if (drafts) step(1);
+        else focus();
       };
       const why = given && make("input", { type: "text", class: "why", value: given.why || "", placeholder: given.grade === UNDECIDED ? "what makes it hard to tell?" : "why", "aria-label": "why", on: { input: noted, keydown: done } });
-      const head = make("p", { class: "document-head" }, id === null ? "" : exact(id), make("span", { class: "grow" }), ours, make("span", { class: "grades", role: "group", "aria-label": "grade" }, ...choices));
+      const head = make("p", { class: "document-head" }, id === null ? "" : exact(id), make("span", { class: "grow" }), ours, make("span", { class: "grades", role: "group", "aria-label": GIVEN }, ...choices));
       const kind = given ? "document labelled" : "document";
-      return make("li", { class: kind, tabindex: n === view.place ? "0" : "-1", on: { focus: () => { view.place = n; } } }, head, body(text, []), why || null);
+      return make("li", { class: kind, tabindex: n === view.place ? "0" : "-1", on: { focus: () => { view.place = n; } } }, head, ...(drafts ? draft(given) : [body(text, [])]), why || null);
     });
-    const help = `Keys 0 to ${data.grades.length - 1} grade the document in focus and go on, ? says that you can't tell, u goes to the next unjudged one; up and down move. The same key again takes a label back. Labels stay in this browser until they are downloaded; karat label apply adds them to the gold.`;
+    const deciding = "Keys: k keeps the question as it is and goes on, f fixes it, d drops it, u goes to the next without a decision, arrows go to others; Enter in the line for reasons goes on. The same key again takes a decision back. Decisions stay in this browser until they are downloaded.";
+    const help = drafts ? deciding : `Keys 0 to ${data.grades.length - 1} grade the document in focus and go on, ? says that you can't tell, u goes to the next unjudged one; up and down move. The same key again takes a label back. Labels stay in this browser until they are downloaded; karat label apply adds them to the gold.`;
     const empty = cards.length ? null : make("p", { class: "soft" }, "There are no documents to label: evaluate with --keep.");
-    const nameless = view.asked && !who.trim() ? make("p", { class: "warning", role: "alert" }, "Write your name first: every label is signed.") : null;
-    const next = button("Next unjudged", nextUnjudged, { id: "unjudged" });
+    const nameless = view.asked && !who.trim() ? make("p", { class: "warning", role: "alert" }, `Write your name first: every ${LABEL} is signed.`) : null;
+    const next = button(drafts ? "Next undecided" : "Next unjudged", nextUnjudged, { id: "unjudged" });
     const tools = make("div", { class: "tools" }, make("label", {}, "Your name ", name), blind ? null : make("label", {}, mixed, " Shuffled, without ranks"), next, make("span", { id: "unjudged-note", role: "status" }));
-    return make("section", {}, make("h3", {}, "Label what was retrieved"), make("p", { class: "soft" }, help), tools, nameless, empty, make("ol", { class: "ranking pool" }, ...cards));
+    const title = make("h3", {}, drafts ? "Is this a good question?" : "Label what was retrieved");
+    return make("section", {}, title, make("p", { class: "soft" }, help), tools, nameless, empty, make("ol", { class: "ranking pool" }, ...cards));
   };
   const focus = () => {
     const cards = drawer.querySelectorAll(".pool > li");
@@ -622,7 +605,8 @@
     if (all.length) all[Math.min(Math.max(next, 0), all.length - 1)].focus();
   };
   const labelKey = (key) => {
-    if (key === "?" || Number(key) < data.grades.length) give(view.place, key === "?" ? UNDECIDED : data.grades[Number(key)], true);
+    const choice = choiceOf(key);
+    if (choice !== undefined) give(view.place, choice, true);
     else if (key === "u") nextUnjudged();
     else if (key === "ArrowDown" || key === "ArrowUp") {
       view.place = Math.min(Math.max(view.place + (key === "ArrowDown" ? 1 : -1), 0), view.order.length - 1);
@@ -632,7 +616,7 @@
   };
   document.addEventListener("keydown", (event) => {
     const { key } = event;
-    if (event.target.matches("input:not([type=checkbox]), select") || event.ctrlKey || event.metaKey || event.altKey || help.open) return;
+    if (event.target.matches("input:not([type=checkbox]), select, textarea") || event.ctrlKey || event.metaKey || event.altKey || help.open) return;
     const moves = { j: 1, k: -1, ...(drawer.open ? { ArrowRight: 1, ArrowLeft: -1 } : {}) };
     if (drawer.open && view.labelling && view.order.length && labelKey(key)) event.preventDefault();
     else if (key in moves) (drawer.open ? step : walk)(moves[key]);
@@ -653,6 +637,7 @@
   options("run", scored ? data.systems.slice(1) : [], 2);
   for (const facet of ["tag", "cause"]) options(facet, data.facets[facet].names, 1);
   byId("metric").value = data.leading;
+  byId("download").textContent = `Download ${LABEL}s`;
   byId("show").parentElement.hidden = !scored;
   for (const name of ["worse", "better", "undecided", "same"]) byId("show").querySelector(`[value=${name}]`).hidden = !several;
   const first = Object.fromEntries(CONTROLS.map((id) => [id, value(id)]));
@@ -668,7 +653,7 @@
   };
   const download = () => {
     const lines = [...labels.values()].map((given) => `${JSON.stringify({ ...given, who: who.trim() })}\n`);
-    store("labels.jsonl", "application/jsonl", lines.join(""));
+    store(`${LABEL}s.jsonl`, "application/jsonl", lines.join(""));
     saved = labels.size;
   };
   const acts = { back: () => turn(-1), forth: () => turn(1), clear, download, csv: asCsv, keys: () => help.showModal() };

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from karat.comparison.comparison import Comparison
+from karat.data.gold import Gold
 from karat.data.policies import Policies
-from karat.data.queries import Query
+from karat.data.queries import Dataset, Query
 from karat.data.runs import Document
 from karat.data.tables import DASH, Table, counted, number
 from karat.reports.charts import draw_intervals
@@ -27,6 +28,7 @@ from karat.results.slices import UNTAGGED, slice_table, tagged
 _GOOD = {"better": "good", "worse": "bad"}
 # Of so many candidates it is drawn in what way they differ.
 _SHOWN = 2
+_DRAWN = "drawn at random"
 
 
 def as_html(
@@ -126,6 +128,44 @@ def labelling_page(title: str, rows: Sequence[Mapping[str, str | None]]) -> str:
         "karat label apply makes gold of them."
     )
     return _page(title, Details(board_of(documents)), facts, lead=[tag("p", how)])
+
+
+def question_page(title: str, questions: Dataset, drawn: Sequence[str]) -> str:
+    """A page on which people keep, fix or drop questions, those drawn before others."""
+    gold, queries = questions.gold or Gold(), dict(questions.queries)
+    for query in drawn:
+        fact = queries[query]
+        queries[query] = replace(fact, tags=(_DRAWN, *fact.tags))
+    order = [*dict.fromkeys([*drawn, *queries])]
+    passages = {
+        query: [
+            Document(span.document, span.text) for span in gold.spans.get(query, ())
+        ]
+        for query in order
+    }
+    facts = {
+        "gold": gold.name,
+        "fingerprints": dict(zip(order, gold.fingerprints(order), strict=True)),
+        "blind": True,
+        "grades": ["keep", "fix", "drop"],
+        "drafts": [
+            {
+                "reference": gold.references.get(query, ""),
+                "claims": [claim.text for claim in gold.claims.get(query, ())],
+                "checks": queries[query].metadata.get("checks", {}),
+            }
+            for query in order
+        ],
+    }
+    how = "Download the decisions; karat label apply makes a file of what is left."
+    if drawn:
+        how = (
+            f"The first {counted(len(drawn), 'question')} were drawn at random: check "
+            "all of them, and the share of good ones holds for the whole file. What "
+            f"you decide on others is applied, and counts in no share. {how}"
+        )
+    details = Details(board_of(_unscored("passages", passages, queries)))
+    return _page(title, details, facts, lead=[tag("p", how)])
 
 
 def side_by_side_page(

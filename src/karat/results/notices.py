@@ -7,6 +7,7 @@ import numpy as np
 
 from karat.data.gold import labeller_notices
 from karat.data.matches import Matches
+from karat.data.queries import Query
 from karat.data.runs import Notice
 from karat.data.spelling import parse
 from karat.stats.clusters import sample_of
@@ -27,8 +28,9 @@ _WERE = ("questions were", "question was")
 def derived_notices(result: "Evaluation") -> Iterator[Notice]:
     """Notices that follow from the result, and so hold for any part or union of it."""
     yield from labeller_notices(result.labelled_by)
-    if result.facts:
-        yield from _checked(result)
+    good, size = good_questions(result.facts.values()) if result.facts else (0, 0)
+    if size:
+        yield checked_notice(good, size)
     for matcher, matches in result.matches.items():
         # A judge says itself what it could not judge, and reads texts, not names.
         if not matches.verdicts:
@@ -45,16 +47,30 @@ def derived_notices(result: "Evaluation") -> Iterator[Notice]:
         yield _ranges(result)
 
 
-def _checked(result: "Evaluation") -> Iterator[Notice]:
+def good_questions(queries: Iterable[Query]) -> tuple[int, int]:
+    """How many of the questions that people checked are good, and how many there are.
+
+    Those that were drawn at random have marks; a file from which some were dropped has
+    both numbers with each question.
+    """
+    facts = [query.metadata for query in queries]
+    for one in facts:
+        match one:
+            case {"checked_good": int(good), "checked_size": int(size)} if (
+                0 <= good <= size
+            ):
+                return good, size
+    marks = [one.get("checked") for one in facts]
+    return marks.count("good"), marks.count("good") + marks.count("bad")
+
+
+def checked_notice(good: int, size: int) -> Notice:
     """What share of the questions is good, by those that people checked."""
-    marks = [fact.metadata.get("checked") for fact in result.facts.values()]
-    good = np.array([mark == "good" for mark in marks if mark in ("good", "bad")])
-    if len(good):
-        sample = sample_of(good.astype(np.float64))
-        low, high = gaffke_interval(sample, (0.0, 1.0), 0.95)
-        said = f"{good.mean():.0%} are good, 95% interval {low:.0%} to {high:.0%}"
-        text, one = (f"{what} checked by people: {said}" for what in _WERE)
-        yield Notice("checked", len(good), text, one=one)
+    sample = sample_of(np.repeat([1.0, 0.0], [good, size - good]))
+    low, high = gaffke_interval(sample, (0.0, 1.0), 0.95)
+    said = f"{good / size:.0%} are good, 95% interval {low:.0%} to {high:.0%}"
+    text, one = (f"{what} checked by people: {said}" for what in _WERE)
+    return Notice("checked", size, text, one=one)
 
 
 def _ranges(result: "Evaluation") -> Notice:
