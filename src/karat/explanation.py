@@ -25,32 +25,20 @@ _LONG = 60
 
 @dataclass(frozen=True, slots=True)
 class MarkedText:
-    """A text to read, and which of its characters count.
+    """A text to read, and which of its characters count."""
 
-    Attributes:
-        title: whose it is.
-        text: with its own line ends.
-        marks: where the evidence starts and ends.
-    """
-
-    title: str
-    text: str
-    marks: tuple[Range, ...] = ()
+    title: str  # whose it is
+    text: str  # with its own line ends
+    marks: tuple[Range, ...] = ()  # where the evidence starts and ends
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """One query worked out.
+    """One query worked out."""
 
-    Attributes:
-        tables: the ranking, the arithmetic, and what a matcher has to show for itself.
-        failure: why the query could not be judged, if it could not.
-        texts: what gold items and the documents at the top say, where texts are known.
-    """
-
-    tables: tuple[Table, ...]
-    failure: str | None = None
-    texts: tuple[MarkedText, ...] = ()
+    tables: tuple[Table, ...]  # the ranking, the arithmetic, what the matcher shows
+    failure: str | None = None  # why the query could not be judged, if it could not
+    texts: tuple[MarkedText, ...] = ()  # what gold and the top documents say
 
 
 def explain(

@@ -205,21 +205,13 @@ def _named(
 
 @dataclass(frozen=True)
 class RankCorrelation:
-    """How alike two boards order the same runs, each number with its interval.
+    """How alike two boards order the same runs, each number with its interval."""
 
-    Attributes:
-        runs: names of the runs that both have.
-        queries: on how many queries; of two numbers, each board has its own.
-        tau: Kendall's tau-b, from -1 to 1.
-        tau_ap: the same from the top down; the first board is the reference.
-        rbo: rank-biased overlap with p = 0.9, from 0 to 1.
-    """
-
-    runs: tuple[str, ...]
-    queries: tuple[int, ...]
-    tau: OrderCorrelation
-    tau_ap: OrderCorrelation
-    rbo: OrderCorrelation
+    runs: tuple[str, ...]  # names of the runs that both have
+    queries: tuple[int, ...]  # on how many; of two numbers, each board has its own
+    tau: OrderCorrelation  # Kendall's tau-b, from -1 to 1
+    tau_ap: OrderCorrelation  # the same from the top down, by the first board
+    rbo: OrderCorrelation  # rank-biased overlap with p = 0.9, from 0 to 1
 
     def table(self) -> Table:
         """The same for people."""

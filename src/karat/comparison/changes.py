@@ -37,40 +37,27 @@ _NOISE = 0.2
 
 @dataclass(frozen=True)
 class Change:
-    """In what way a candidate differs from the baseline.
+    """In what way a candidate differs from the baseline."""
 
-    Attributes:
-        kind: `coverage` when other relevant documents are retrieved, `ranking` when the
-            same ones stand at other ranks, `mixed` when both, `none` when neither can
-            be told from chance.
-        k: the depth that it is about, a metric's own; None for the whole ranking.
-        by_coverage: change of nDCG at k by items gained and lost, with its interval.
-        by_ranking: change of nDCG at k by items that both retrieve; both add up to
-            the change of nDCG.
-        baseline: the mean parts of the baseline's headroom: score, ordering, cutoff and
-            candidates, which add up to 1.
-        candidate: the same of the candidate.
-        gained: relevant items that only the candidate retrieves.
-        lost: relevant items that only the baseline retrieves.
-        first_up: queries whose first relevant item stands higher than before.
-        first_down: queries whose first relevant item stands lower than before.
-        first_ranks: median first rank before and after, on the queries where it
-            changed in the direction of the change.
-        sentence: all this in words, the depth first.
-    """
-
+    # `coverage` when other relevant documents are retrieved, `ranking` when the same
+    # ones stand at other ranks, `mixed` when both, `none` when neither can be told
+    # from chance.
     kind: Kind
-    k: int | None
-    by_coverage: tuple[float, Interval | None]
-    by_ranking: tuple[float, Interval | None]
+    k: int | None  # the depth that it is about; None for the whole ranking
+    by_coverage: tuple[float, Interval | None]  # of nDCG at k, by items gained and lost
+    by_ranking: tuple[float, Interval | None]  # by items that both retrieve
+    # The mean parts of the baseline's headroom: score, ordering, cutoff and
+    # candidates, which add up to 1.
     baseline: dict[str, float]
-    candidate: dict[str, float]
-    gained: int
-    lost: int
-    first_up: int
-    first_down: int
+    candidate: dict[str, float]  # the same of the candidate
+    gained: int  # relevant items that only the candidate retrieves
+    lost: int  # relevant items that only the baseline retrieves
+    first_up: int  # queries whose first relevant item stands higher than before
+    first_down: int  # queries whose first relevant item stands lower than before
+    # Median first rank before and after, on the queries where it changed in the
+    # direction of the change.
     first_ranks: tuple[float, float]
-    sentence: str
+    sentence: str  # all this in words, the depth first
 
 
 def change_between(pairing: Pairing, matcher: str, depth: int | None) -> Change | None:
@@ -202,24 +189,15 @@ def _sentence(
 
 @dataclass(frozen=True)
 class Mover:
-    """A query on which a candidate and the baseline differ.
+    """A query on which a candidate and the baseline differ."""
 
-    Attributes:
-        query: its id.
-        text: what it asks, if known.
-        metric: by which they differ.
-        candidate: name of the candidate.
-        baseline_score: what the baseline scores.
-        candidate_score: what the candidate scores.
-        ranks: gold item -> its rank before and after; None when it was not found.
-    """
-
-    query: str
-    text: str | None
-    metric: str
-    candidate: str
-    baseline_score: float
-    candidate_score: float
+    query: str  # its id
+    text: str | None  # what it asks, if known
+    metric: str  # by which they differ
+    candidate: str  # name of the candidate
+    baseline_score: float  # what the baseline scores
+    candidate_score: float  # what the candidate scores
+    # Gold item -> its rank before and after; None when it was not found.
     ranks: Mapping[str, tuple[int | None, int | None]] = field(default_factory=dict)
 
     @property

@@ -45,53 +45,33 @@ class Pairs(NamedTuple):
 
 @dataclass(frozen=True)
 class Difference:
-    """How two runs differ by one metric.
+    """How two runs differ by one metric."""
 
-    Attributes:
-        metric: its spelling.
-        baseline: name of the run that is compared with.
-        candidate: name of the run that is compared.
-        n: number of queries that both have a score for.
-        left_out: queries without a score in either.
-        baseline_mean: over these n queries.
-        candidate_mean: over the same.
-        difference: candidate less baseline.
-        interval: how large the difference may be, other queries being asked.
-        test: which test p is of.
-        p: how likely a difference as large is by chance.
-        adjusted_p: the same, allowing for the other comparisons made beside it.
-        wins: queries on which the candidate is better.
-        ties: queries on which both are the same.
-        losses: queries on which the candidate is worse.
-        verdict: better or worse where the adjusted p is at most 0.05; different by a
-            metric of which more is neither; no different where a margin was given and
-            the whole interval lies within; else undecided.
-        margin: the largest difference that does not matter, if one was given.
-        spread: standard deviation of the differences between queries; of clusters, as
-            large as gives the mean its standard error.
-        units: number of clusters; of queries without them.
-        higher_is_better: which of two scores is the better one; None: neither.
-    """
-
-    metric: str
-    baseline: str
-    candidate: str
-    n: int
-    left_out: int
-    baseline_mean: float
-    candidate_mean: float
-    difference: float
-    interval: Interval | None
-    test: Test
-    p: float
-    adjusted_p: float
-    wins: int
-    ties: int
-    losses: int
+    metric: str  # its spelling
+    baseline: str  # name of the run that is compared with
+    candidate: str  # name of the run that is compared
+    n: int  # number of queries that both have a score for
+    left_out: int  # queries without a score in either
+    baseline_mean: float  # over these n queries
+    candidate_mean: float  # over the same
+    difference: float  # candidate less baseline
+    interval: Interval | None  # how large it may be, other queries being asked
+    test: Test  # which test p is of
+    p: float  # how likely a difference as large is by chance
+    adjusted_p: float  # the same, allowing for the other comparisons made beside it
+    wins: int  # queries on which the candidate is better
+    ties: int  # queries on which both are the same
+    losses: int  # queries on which the candidate is worse
+    # Better or worse where the adjusted p is at most 0.05; different by a metric of
+    # which more is neither; no different where a margin was given and the whole
+    # interval lies within; else undecided.
     verdict: Verdict = "undecided"
-    margin: float | None = None
+    margin: float | None = None  # the largest difference that does not matter
+    # Standard deviation of the differences between queries; of clusters, as large as
+    # gives the mean its standard error.
     spread: float = math.nan
-    units: int = 0
+    units: int = 0  # number of clusters; of queries without them
+    # None: neither of two scores is the better one.
     higher_is_better: bool | None = True
 
     @property

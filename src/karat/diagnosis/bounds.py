@@ -26,38 +26,23 @@ _LABEL_NEXT = 20
 
 @dataclass(frozen=True)
 class Bound:
-    """Between which values a metric lies, whatever the unjudged documents are worth.
+    """Between which values a metric lies, whatever the unjudged documents are worth."""
 
-    Attributes:
-        score: the mean as it is, unjudged documents being worth nothing.
-        worst: the mean if they were judged as unluckily as can be.
-        best: the mean if as luckily.
-        exact: whether these are reached; else no judgement leads outside of them.
-        n: how many queries are in the means: those with relevant gold.
-    """
-
-    score: float | None
-    worst: float | None
-    best: float | None
-    exact: bool = True
-    n: int = 0
+    score: float | None  # the mean as it is, unjudged documents being worth nothing
+    worst: float | None  # the mean if they were judged as unluckily as can be
+    best: float | None  # the mean if as luckily
+    exact: bool = True  # whether these are reached; else nothing leads outside
+    n: int = 0  # how many queries are in the means: those with relevant gold
 
 
 @dataclass(frozen=True)
 class Unjudged:
-    """A retrieved document that nobody judged, to be labelled.
+    """A retrieved document that nobody judged, to be labelled."""
 
-    Attributes:
-        query: id of the query.
-        document: id of the document.
-        rank: where it was retrieved.
-        text: what it says, if known.
-    """
-
-    query: str
-    document: str
-    rank: int
-    text: str | None = None
+    query: str  # id of the query
+    document: str  # id of the document
+    rank: int  # where it was retrieved
+    text: str | None = None  # what it says, if known
 
 
 class Bounds(NamedTuple):

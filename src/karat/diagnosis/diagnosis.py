@@ -120,94 +120,55 @@ CAUSES: dict[str, Cause] = {
 
 @dataclass(frozen=True)
 class Related:
-    """A document that shows why a gold item was missed.
+    """A document that shows why a gold item was missed."""
 
-    Attributes:
-        id: of the document, if it has one.
-        rank: in the run; None for a document of the corpus that was not retrieved.
-        text: what it says, if known.
-        similarity: how much of the gold item it has, from 0 to 1.
-        gold: ranges of the gold text that it covers.
-        spans: ranges of its own text that cover them.
-        differs: numbers, negations and names that are not the same: "30 -> 14".
-    """
-
-    id: str | None = None
-    rank: int | None = None
-    text: str | None = None
-    similarity: float | None = None
-    gold: tuple[Range, ...] = ()
-    spans: tuple[Range, ...] = ()
-    differs: tuple[str, ...] = ()
+    id: str | None = None  # of the document, if it has one
+    rank: int | None = None  # in the run; None: it was not retrieved
+    text: str | None = None  # what it says, if known
+    similarity: float | None = None  # how much of the gold item it has, from 0 to 1
+    gold: tuple[Range, ...] = ()  # ranges of the gold text that it covers
+    spans: tuple[Range, ...] = ()  # ranges of its own text that cover them
+    differs: tuple[str, ...] = ()  # numbers, negations and names: "30 -> 14"
 
 
 @dataclass(frozen=True)
 class Miss:
-    """A gold item that is not in the top k, and why.
+    """A gold item that is not in the top k, and why."""
 
-    Attributes:
-        query: id of the query.
-        item: name of the gold item.
-        cause: one of `CAUSES`.
-        reason: the evidence in a sentence.
-        fix: what would find it.
-        rank: its first rank in the run, which is below k; None: it is not there.
-        needed_k: the smallest k that finds it, where one does.
-        text: what the item says, if known.
-        related: documents that show it.
-        facts: numbers by name, such as `bm25_rank`, `candidate_rank`, `coverage`.
-    """
-
-    query: str
-    item: str
-    cause: str
-    reason: str
-    fix: str
-    rank: int | None = None
-    needed_k: int | None = None
-    text: str | None = None
-    related: tuple[Related, ...] = ()
+    query: str  # id of the query
+    item: str  # name of the gold item
+    cause: str  # one of `CAUSES`
+    reason: str  # the evidence in a sentence
+    fix: str  # what would find it
+    rank: int | None = None  # its first rank, which is below k; None: not there
+    needed_k: int | None = None  # the smallest k that finds it, where one does
+    text: str | None = None  # what the item says, if known
+    related: tuple[Related, ...] = ()  # documents that show it
+    # Numbers by name, such as `bm25_rank`, `candidate_rank`, `coverage`.
     facts: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class RunFinding:
-    """Something that is wrong with the run as a whole.
+    """Something that is wrong with the run as a whole."""
 
-    Attributes:
-        kind: one of `CAUSES`.
-        sentence: the evidence.
-        action: what to do.
-        queries: how many queries it is about.
-    """
-
-    kind: str
-    sentence: str
-    action: str
-    queries: int
+    kind: str  # one of `CAUSES`
+    sentence: str  # the evidence
+    action: str  # what to do
+    queries: int  # how many queries it is about
 
 
 @dataclass(frozen=True)
 class ToDo:
-    """Something to do, and how much recall it could win.
+    """Something to do, and how much recall it could win."""
 
-    Attributes:
-        cause: of the misses that it would find.
-        advice: which piece of advice it is, as of its cause.
-        sentence: what to do, with the numbers.
-        misses: how many misses it is about.
-        queries: how many queries.
-        wins: mean recall that it adds, if all of these are found, or at `k`.
-        k: the k to retrieve, where that is the advice.
-    """
-
-    cause: str
-    advice: str
-    sentence: str
-    misses: int
-    queries: int
-    wins: float
-    k: int | None = None
+    cause: str  # of the misses that it would find
+    advice: str  # which piece of advice it is, as of its cause
+    sentence: str  # what to do, with the numbers
+    misses: int  # how many misses it is about
+    queries: int  # how many queries
+    wins: float  # mean recall that it adds, if all of these are found, or at `k`
+    k: int | None = None  # the k to retrieve, where that is the advice
 
 
 @dataclass(frozen=True, repr=False)

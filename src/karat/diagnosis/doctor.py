@@ -58,23 +58,14 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that is wrong with the gold of a query.
+    """Something that is wrong with the gold of a query."""
 
-    Attributes:
-        kind: one of `KINDS`.
-        query: id of the query.
-        item: name of the gold item; empty when it is about all of them.
-        sentence: what is wrong.
-        other: what it is at odds with, such as the id that is right.
-        fix: what `fix_gold` does: `remove`, `rename`, `alternatives`, or nothing.
-    """
-
-    kind: str
-    query: str
-    item: str
-    sentence: str
-    other: str = ""
-    fix: str = ""
+    kind: str  # one of `KINDS`
+    query: str  # id of the query
+    item: str  # name of the gold item; empty when it is about all of them
+    sentence: str  # what is wrong
+    other: str = ""  # what it is at odds with, such as the id that is right
+    fix: str = ""  # what `fix_gold` does: remove, rename, alternatives, or nothing
 
 
 @dataclass(frozen=True, repr=False)

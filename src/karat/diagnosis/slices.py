@@ -37,25 +37,15 @@ _OPENINGS: Final = re.compile(
 
 @dataclass(frozen=True)
 class Slice:
-    """Queries, or gold items, that have something in common, and how they fare.
+    """Queries, or gold items, that have something in common, and how they fare."""
 
-    Attributes:
-        name: what they have in common, such as `length: long` or a tag.
-        queries: how many queries, or gold items.
-        recall: their mean recall.
-        others: the mean recall of all others.
-        p: how likely such a difference is by chance.
-        adjusted_p: the same, corrected for the number of slices looked at.
-        failing: whether they are worse, with false findings kept at one in ten.
-    """
-
-    name: str
-    queries: int
-    recall: float
-    others: float
-    p: float
-    adjusted_p: float
-    failing: bool
+    name: str  # what they have in common, such as `length: long` or a tag
+    queries: int  # how many queries, or gold items
+    recall: float  # their mean recall
+    others: float  # the mean recall of all others
+    p: float  # how likely such a difference is by chance
+    adjusted_p: float  # the same, corrected for the number of slices looked at
+    failing: bool  # whether they are worse, with false findings kept at one in ten
 
 
 def query_features(query: Query | None, relevant: int) -> Iterator[str]:

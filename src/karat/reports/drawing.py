@@ -73,19 +73,12 @@ _WIDE = 1000
 
 @dataclass(frozen=True)
 class Chart:
-    """A picture of some numbers: a notebook shows it, and `save` writes it.
+    """A picture of some numbers: a notebook shows it, and `save` writes it."""
 
-    Attributes:
-        title: what it shows.
-        description: the same in words, for whoever cannot see it.
-        body: the marks, as SVG.
-        height: in pixels; the width is the same for all.
-    """
-
-    title: str
-    description: str
-    body: str
-    height: float
+    title: str  # what it shows
+    description: str  # the same in words, for whoever cannot see it
+    body: str  # the marks, as SVG
+    height: float  # in pixels; the width is the same for all
 
     def svg(self, *, style: bool = True) -> str:
         """The chart as SVG; without its style, for a page that brings `STYLE`."""

@@ -39,23 +39,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What an evaluation knows of one query besides its scores.
+    """What an evaluation knows of one query besides its scores."""
 
-    Attributes:
-        fingerprint: digest of the query's gold.
-        first_ranks: gold item -> first rank, or None when it was not found.
-        retrieved: number of documents retrieved.
-        tags: slices the query belongs to.
-        verdicts: what a judge said of each gold item, and why.
-        usage: tokens that the judge took; None without a judge.
-    """
-
-    fingerprint: str = ""
+    fingerprint: str = ""  # digest of the query's gold
+    # Gold item -> first rank, or None when it was not found.
     first_ranks: Mapping[str, int | None] = field(default_factory=dict)
-    retrieved: int = 0
-    tags: tuple[str, ...] = ()
-    verdicts: tuple[Verdict, ...] = ()
-    usage: Usage | None = None
+    retrieved: int = 0  # number of documents retrieved
+    tags: tuple[str, ...] = ()  # slices the query belongs to
+    verdicts: tuple[Verdict, ...] = ()  # what a judge said of each gold item, and why
+    usage: Usage | None = None  # tokens that the judge took; None without a judge
 
 
 @dataclass(frozen=True, eq=False, repr=False)

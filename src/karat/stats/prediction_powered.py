@@ -36,19 +36,12 @@ _UPPER = 0.975
 
 
 class CombinedMean(NamedTuple):
-    """A mean by people and a judge together.
+    """A mean by people and a judge together."""
 
-    Attributes:
-        mean: what people's mean over all queries is estimated to be.
-        interval: how far it may be off; None where nothing varies.
-        weight: how much the judge counts, from 0 (people alone) to 1.
-        correlation: of people's and the judge's scores; NaN where either is constant.
-    """
-
-    mean: float
-    interval: Interval | None
-    weight: float
-    correlation: float
+    mean: float  # what people's mean over all queries is estimated to be
+    interval: Interval | None  # how far it may be off; None where nothing varies
+    weight: float  # how much the judge counts, from 0 (people alone) to 1
+    correlation: float  # of both scores; NaN where either is constant
 
 
 def combined_mean(

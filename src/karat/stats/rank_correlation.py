@@ -96,15 +96,11 @@ def _mean_ranks(values: Floats) -> Floats:
 
 
 class OrderCorrelation(NamedTuple):
-    """How alike two scorings order the systems.
+    """How alike two scorings order the systems."""
 
-    Attributes:
-        value: from -1 to 1; NaN where one of them does not order the systems.
-        interval: how far it may be off, for other queries than these; None where every
-            draw of them gives the same.
-    """
-
-    value: float
+    value: float  # from -1 to 1; NaN where one of them does not order the systems
+    # How far it may be off, for other queries than these; None where every draw of
+    # them gives the same.
     interval: Interval | None
 
 
