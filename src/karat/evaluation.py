@@ -36,8 +36,7 @@ from karat.reading.meaning.mapping import INSIDE
 from karat.reading.pair import pair
 from karat.reading.readers import read, read_queries
 from karat.results.evaluation import Evaluation
-from karat.results.measures import read_measure
-from karat.results.scores import score_measures
+from karat.results.scores import read_measure, score_measures
 from karat.version import __version__
 
 if TYPE_CHECKING:

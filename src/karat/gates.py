@@ -5,13 +5,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from karat.comparison.changes import tag_places
 from karat.comparison.differences import measure, show_p
 from karat.comparison.pairing import Pairing, left_out, pair_up
 from karat.data.tables import counted, number
 from karat.errors import MismatchError, UsageError
 from karat.metrics import read_metric
 from karat.results.evaluation import Evaluation
+from karat.results.slices import UNTAGGED, tagged
 from karat.stats.sign_flip import flipped
 
 Kind = Literal["mean", "low", "drop", "failures"]
@@ -141,7 +141,9 @@ def check_gates(
                     continue
                 queries = pairing.added, pairing.removed, pairing.relabelled
                 apart = "; ".join(left_out(*queries))
-                slices = tag_places(pairing.queries, evaluation, old) if by_tag else {}
+                common = pairing.queries
+                slices = tagged(evaluation, old, queries=common) if by_tag else {}
+                slices.pop(UNTAGGED, None)
                 if by_tag and not slices:
                     raise UsageError(
                         "--gate-tags: no query has a tag; --queries FILE may"
@@ -237,14 +239,14 @@ def _drop(
     proof: bool,
 ) -> tuple[Status, str]:
     """Whether a drop on these queries, or on all, is as small as it must be."""
-    metric, pairs = gate.metric, pairing.pairs(gate.metric, rows)
-    if not len(pairs.baseline):
-        return "inconclusive", f"{metric}: no query in common has a score"
-    names = (metric, pairing.baseline.run, pairing.candidate.run)
+    metric = gate.metric
     # The signs that a comparison draws, so that both say the same p.
     values, known = pairing.differences(metric), pairing.scores(metric)[2]
     flips = flipped(values[None], known=known[None], clusters=pairing.clusters)
-    difference = measure(names, pairs, row=flips[0] if rows is None else None)
+    own = flips[0] if rows is None else None
+    difference = measure(pairing, metric, rows, flips=own)
+    if not difference.n:
+        return "inconclusive", f"{metric}: no query in common has a score"
     queries = counted(difference.n, "query")
     sign = -1 if difference.higher_is_better is False else 1
     verb = "rose" if difference.difference > 0 else "dropped"

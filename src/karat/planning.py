@@ -22,7 +22,7 @@ from karat.metrics import Metric, split_metrics
 from karat.reading.meaning.aliases import ALIASES
 from karat.reading.pair import Pair, pair
 from karat.reading.readers import read, read_corpus, read_queries
-from karat.results.measures import Measure, read_measure
+from karat.results.scores import Measure, read_measure
 
 DEFAULT_METRICS = ("ndcg@10", "rr", "recall@5", "precision@5", "hit@5")
 

@@ -17,7 +17,7 @@ from karat.metrics import Metric
 from karat.reading.readers import read_corpus, read_queries
 from karat.reports.files import rows_as_csv
 from karat.results.evaluation import Evaluation
-from karat.results.measures import read_measure
+from karat.results.scores import read_measure
 from karat.writing import write_file
 
 _METRICS = ("ndcg@10", "rr@10", "recall@10", "ap(of=capped)@100")

@@ -15,8 +15,15 @@ import scipy.stats
 
 import karat
 from karat import Comparison, Evaluation, KaratError
-from karat.comparison.differences import Pairs, Test, measure
-from karat.extend import FormatError, MismatchError, Query, UsageError
+from karat.comparison.differences import Difference, Test
+from karat.extend import (
+    FormatError,
+    MetricScores,
+    MismatchError,
+    Policies,
+    Query,
+    UsageError,
+)
 
 RNG = np.random.default_rng(7)
 QUERIES = [f"q{n}" for n in range(60)]
@@ -46,6 +53,32 @@ def compared() -> Comparison:
 
 def scores(of: dict[str, list[str]], metric: str) -> Any:
     return karat.evaluate(of, gold=GOLD, metrics=[metric])[metric].scores
+
+
+def difference(old: Any, new: Any, metric: str = "ap", **how: Any) -> Difference:
+    """What a comparison says of two runs with these scores."""
+    clusters = how.pop("clusters", None)
+    queries = [f"q{n}" for n in range(len(old))]
+    facts = {}
+    if clusters is not None:
+        pairs = zip(queries, clusters.tolist(), strict=True)
+        facts = {q: Query(q, metadata={"document": n}) for q, n in pairs}
+        how["cluster"] = "document"
+    runs = [
+        Evaluation(
+            run=run,
+            gold="gold",
+            queries=queries,
+            columns={
+                metric: MetricScores(metric, scores, binary=metric.startswith("hit"))
+            },
+            missing=np.zeros(len(old), bool),
+            policies=Policies(),
+            facts=facts,
+        )
+        for run, scores in (("a", old), ("b", new))
+    ]
+    return karat.compare(*runs, metrics=[metric], **how)[metric]
 
 
 def test_the_difference_and_its_tests_equal_scipy(compared: Comparison) -> None:
@@ -347,7 +380,7 @@ def test_the_verdict_is_from_p_and_the_interval_agrees() -> None:
     base = np.full(100, 0.5)
     for broken, n in ((14, 100), (6, 100), (8, 50)):
         drops = np.repeat([-0.3, 0.0], [broken, n - broken])
-        found = measure(("ndcg@10", "a", "b"), Pairs(base[:n], base[:n] + drops))
+        found = difference(base[:n], base[:n] + drops, "ndcg@10")
         assert (found.verdict, found.p) == ("worse", 2.0 ** (1 - broken))
         assert found.interval is not None
         assert found.interval.high < 0
@@ -356,7 +389,7 @@ def test_the_verdict_is_from_p_and_the_interval_agrees() -> None:
         n = int(dice.integers(15, 90))
         change = np.clip(dice.normal(dice.uniform(-0.3, 0.3), 0.2, n), -0.5, 0.5)
         change[dice.random(n) < dice.random()] = 0.0
-        found = measure(("ap", "a", "b"), Pairs(np.full(n, 0.5), 0.5 + change))
+        found = difference(np.full(n, 0.5), 0.5 + change)
         assert found.interval is not None
         low, high, *_ = found.interval
         assert (found.verdict == "better") == (low > 0)
@@ -367,31 +400,31 @@ def test_the_verdict_is_from_p_and_the_interval_agrees() -> None:
 def test_what_would_settle_it_is_a_round_number() -> None:
     dice = np.random.default_rng(6)
     base = np.full(60, 0.5)
-    near = measure(("ap", "a", "b"), Pairs(base, base + dice.normal(0.01, 0.15, 60)))
+    near = difference(base, base + dice.normal(0.01, 0.15, 60))
     assert near.verdict == "undecided"
     assert re.search(r"p = 0\.\d{4}; about \d+0 more queries would", near.sentence())
     even = np.tile([0.2, -0.2], 30)
     even[0] = 0.205
-    far = measure(("ap", "a", "b"), Pairs(base, base + even))
+    far = difference(base, base + even)
     assert far.sentence().endswith("takes more queries than are worth asking")
 
 
 def test_few_clusters_get_no_verdict() -> None:
     clusters = np.repeat(np.arange(5), 6)
-    pairs = Pairs(np.zeros(30), np.full(30, 0.4), clusters=clusters)
-    found = measure(("ap", "a", "b"), pairs)
+    pairs = np.zeros(30), np.full(30, 0.4)
+    found = difference(*pairs, clusters=clusters)
     assert (found.verdict, found.smallest_p) == ("undecided", 2.0**-4)
     assert "30 queries in 5 clusters are too few: p cannot be below" in found.sentence()
     six = np.repeat(np.arange(6), 5)
-    assert measure(("ap", "a", "b"), pairs._replace(clusters=six)).verdict == "better"
+    assert difference(*pairs, clusters=six).verdict == "better"
 
 
 def test_ties_alone_prove_no_margin_and_the_interval_does() -> None:
     base = np.full(50, 0.5)
-    found = measure(("ap", "a", "b"), Pairs(base, base), margin=0.02)
+    found = difference(base, base, margin={"ap": 0.02})
     assert found.verdict == "undecided"
     many = np.full(2000, 0.5)
-    assert measure(("ap", "a", "b"), Pairs(many, many), 0.02).verdict == "no different"
+    assert difference(many, many, margin={"ap": 0.02}).verdict == "no different"
 
 
 def test_tests_and_corrections_are_named_and_agree_with_their_intervals() -> None:
@@ -454,7 +487,7 @@ def test_gold_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_no_p_is_shown_as_0() -> None:
     gained = np.repeat([1.0, 0.0], [16, 44])
-    found = measure(("hit@1", "a", "b"), Pairs(gained * 0, gained, binary=True))
+    found = difference(gained * 0, gained, "hit@1")
     table = Comparison("a", ("b",), (found,)).summary()
     assert table.rows[0][5] == "<0.0001"
 

@@ -17,6 +17,7 @@ from karat.data.tables import counted
 from karat.diagnosis.headroom import Gains, Headroom, gains_of, headroom, ndcg_at
 from karat.errors import MismatchError, UsageError
 from karat.results.evaluation import Evaluation
+from karat.results.slices import UNTAGGED, tagged
 from karat.stats import mean_interval
 from karat.stats.multiple_tests import benjamini_hochberg
 from karat.stats.sign_flip import sign_flip
@@ -243,29 +244,19 @@ def _first_ranks(one: Evaluation, metric: str) -> list[dict[str, int | None]]:
     return [] if matches is None else matches.first_ranks()
 
 
-def tag_places(queries: Sequence[str], *runs: Evaluation) -> dict[str, list[int]]:
-    """The places of the queries of each tag, by what the first run says that knows."""
-    tags: dict[str, list[int]] = {}
-    for row, query in enumerate(queries):
-        fact = next((run.facts[query] for run in runs if query in run.facts), None)
-        for tag in fact.tags if fact else ():
-            tags.setdefault(tag, []).append(row)
-    return dict(sorted(tags.items()))
-
-
 def slices_of(
     metrics: Sequence[str], pairing: Pairing, margins: Mapping[str, float], test: Test
 ) -> dict[str, tuple[Difference, ...]]:
     """The differences on the queries of each tag, false findings kept rare."""
-    baseline, other = pairing.baseline, pairing.candidate
-    tags = tag_places(pairing.queries, baseline, other)
+    tags = tagged(pairing.baseline, pairing.candidate, queries=pairing.queries)
+    tags.pop(UNTAGGED, None)
     if not tags:
         raise UsageError("no query has a tag; queries=... (--queries FILE) brings some")
     found: dict[str, list[Difference]] = {tag: [] for tag in tags}
     for metric in metrics:
-        names = (metric, baseline.run, other.run)
+        margin = margins.get(metric)
         measured = [
-            measure(names, pairing.pairs(metric, rows), margins.get(metric), test=test)
+            measure(pairing, metric, rows, margin=margin, test=test)
             for rows in tags.values()
         ]
         adjusted = benjamini_hochberg(np.array([one.p for one in measured]))

@@ -167,11 +167,11 @@ def _differences(
             family = [*max_t([row[metric] for row in rows])]
         measured = [
             measure(
-                (metric, pairing.baseline.run, pairing.candidate.run),
-                pairing.pairs(metric),
-                margins.get(metric),
+                pairing,
+                metric,
+                margin=margins.get(metric),
                 test=test,
-                row=row.get(metric),
+                flips=row.get(metric),
                 family=one,
             )
             for pairing, row, one in zip(pairings, rows, family, strict=True)

@@ -3,9 +3,11 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import Literal
 
-from karat.data.arrays import Floats, Ints
+import numpy as np
+
+from karat.comparison.pairing import Pairing
 from karat.data.intervals import Interval
 from karat.data.tables import DASH
 from karat.stats.clusters import sample_of
@@ -29,18 +31,6 @@ FEWEST, FEWEST_CLUSTERS = 15, 6
 _TINY = 0.0001
 # So many times the queries there are is more than anybody would ask.
 _TOO_MANY = 20
-
-
-class Pairs(NamedTuple):
-    """The scores of two runs on the queries that both have, without NaN."""
-
-    baseline: Floats
-    candidate: Floats
-    left_out: int = 0  # queries without a score in either
-    binary: bool = False  # whether scores can only be 0 or 1
-    bounds: tuple[float, float] = (0.0, 1.0)
-    clusters: Ints | None = None  # equal for queries that belong together
-    higher_is_better: bool | None = True  # None: neither
 
 
 @dataclass(frozen=True)
@@ -162,41 +152,51 @@ def show_p(value: float) -> str:
 
 
 def measure(
-    names: tuple[str, str, str],
-    pairs: Pairs,
-    margin: float | None = None,
+    pairing: Pairing,
+    metric: str,
+    rows: Sequence[int] | None = None,
     *,
+    margin: float | None = None,
     test: Test = "sign-flip",
-    row: Flips | None = None,
+    flips: Flips | None = None,
     family: Adjusted | None = None,
 ) -> Difference:
-    """The difference of two runs; the names are of the metric and of either run.
+    """The difference of two runs by a metric, on all common queries or on some.
 
-    `row` is the differences with their signs flipped, where that is done already;
+    `flips` is the differences with their signs flipped, where that is done already;
     `family` is what MaxT says of it among others: the interval is of that level too.
     """
-    differences = pairs.candidate - pairs.baseline
+    old, new, known = pairing.scores(metric)
+    own = known if rows is None else known & np.isin(np.arange(len(known)), rows)
+    clusters = None if pairing.clusters is None else pairing.clusters[own]
+    column, asked = pairing.baseline[metric], len(known) if rows is None else len(rows)
+    differences = (new - old)[own]
     n, p = len(differences), math.nan
     interval: Interval | None = None
     if n and test == "sign-flip":
-        row = row or flipped(differences[None], clusters=pairs.clusters)[0]
-        alpha = ALPHA if family is None else family.alpha
+        flips = flips or flipped(differences[None], clusters=clusters)[0]
         interval = interval_of(
-            row, binary=pairs.binary, bounds=pairs.bounds, alpha=alpha, level=1 - ALPHA
+            flips,
+            binary=column.binary and pairing.candidate[metric].binary,
+            bounds=column.bounds,
+            alpha=ALPHA if family is None else family.alpha,
+            level=1 - ALPHA,
         )
-        p = row.p
+        p = flips.p
     elif n and test == "t":
-        p, interval = t_test(differences, clusters=pairs.clusters)
+        p, interval = t_test(differences, clusters=clusters)
     elif n:
         p = wilcoxon(differences)
-    sample = sample_of(differences, pairs.clusters) if n else None
-    gains = -differences if pairs.higher_is_better is False else differences
+    sample = sample_of(differences, clusters) if n else None
+    gains = -differences if column.higher_is_better is False else differences
     result = Difference(
-        *names,
+        metric,
+        pairing.baseline.run,
+        pairing.candidate.run,
         n=n,
-        left_out=pairs.left_out,
-        baseline_mean=float(pairs.baseline.mean()) if n else math.nan,
-        candidate_mean=float(pairs.candidate.mean()) if n else math.nan,
+        left_out=asked - n,
+        baseline_mean=float(old[own].mean()) if n else math.nan,
+        candidate_mean=float(new[own].mean()) if n else math.nan,
         difference=float(differences.mean()) if n else math.nan,
         interval=interval,
         test=test,
@@ -206,7 +206,7 @@ def measure(
         margin=margin,
         spread=math.nan if sample is None else spread_of(sample),
         units=0 if sample is None else sample.units,
-        higher_is_better=pairs.higher_is_better,
+        higher_is_better=column.higher_is_better,
     )
     return with_adjusted([result], [p if family is None else family.p])[0]
 

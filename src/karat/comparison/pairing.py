@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from karat.comparison.differences import Pairs
 from karat.data.arrays import Bools, Floats, Ints
 from karat.data.tables import counted
 from karat.errors import MismatchError, UsageError
@@ -36,24 +35,6 @@ class Pairing:
         """Candidate less baseline; 0 where one has no score, which changes nothing."""
         old, new, known = self.scores(metric)
         return np.where(known, new - old, 0.0)
-
-    def pairs(self, metric: str, rows: Sequence[int] | None = None) -> Pairs:
-        """The scores that both have, of all queries or of some."""
-        old, new, known = self.scores(metric)
-        own = np.ones(len(known), np.bool_)
-        if rows is not None:
-            own[:] = False
-            own[[*rows]] = True
-        both, column = own & known, self.baseline[metric]
-        return Pairs(
-            old[both],
-            new[both],
-            int((own & ~known).sum()),
-            binary=column.binary and self.candidate[metric].binary,
-            bounds=column.bounds,
-            clusters=None if self.clusters is None else self.clusters[both],
-            higher_is_better=column.higher_is_better,
-        )
 
 
 def left_out(

@@ -14,8 +14,8 @@ from karat.data.runs import Document
 from karat.data.spelling import LETTER
 from karat.evaluation import evaluate
 from karat.results.evaluation import Evaluation
-from karat.results.measures import read_measure
 from karat.results.plain_values import from_plain
+from karat.results.scores import read_measure
 
 _SWITCHES: Final = tuple(
     field.name

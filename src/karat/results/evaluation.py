@@ -1,7 +1,8 @@
 """Evaluations: what a run scored, metric by metric and query by query."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,12 @@ import numpy as np
 from karat.data.arrays import Bools, Ints
 from karat.data.gold import Gold, label_fingerprints
 from karat.data.judgements import Usage, Verdict
-from karat.data.matches import Matches
+from karat.data.matches import (
+    Matches,
+    merge_by_query,
+    merge_matches,
+    merge_notices,
+)
 from karat.data.policies import Policies
 from karat.data.queries import DEFAULT_K, Query
 from karat.data.runs import Document, Latency, Notice, TopDocuments
@@ -19,8 +25,6 @@ from karat.data.tables import Table, counted, number
 from karat.errors import UnknownNameError, UsageError
 from karat.metrics import Metric
 from karat.reading.files import gc_paused
-from karat.results.measures import read_measure
-from karat.results.merging import merge_evaluations
 from karat.results.notices import derived_notices
 from karat.results.plain_values import (
     SHOWN,
@@ -30,7 +34,7 @@ from karat.results.plain_values import (
     plain_evaluation,
     to_dict,
 )
-from karat.results.scores import MetricScores, mean_ranges, score_measures
+from karat.results.scores import MetricScores, mean_ranges, read_measure, score_measures
 from karat.results.slices import COUNTS, count_queries, query_rows, tag_table
 
 if TYPE_CHECKING:
@@ -287,10 +291,10 @@ class Evaluation(SavedResult, Mapping[str, MetricScores]):
             notes.append(f"latency: {self.latency.load}")
         if self.usage.replies:
             notes.append(f"judged with {self.usage}, paid now or earlier")
-        for fields in ("fields", "gold_fields"):
-            if renamed := self.provenance.get(fields):
+        for names in ("fields", "gold_fields"):
+            if renamed := self.provenance.get(names):
                 pairs = (f"{ours}={theirs}" for ours, theirs in renamed.items())
-                notes.append(f"{fields.replace('_', ' ')} read as: {', '.join(pairs)}")
+                notes.append(f"{names.replace('_', ' ')} read as: {', '.join(pairs)}")
         return notes
 
     def __str__(self) -> str:
@@ -378,4 +382,99 @@ class Evaluation(SavedResult, Mapping[str, MetricScores]):
         Raises:
             UsageError: parts that share a query, or were not scored in the same way.
         """
-        return merge_evaluations([*parts])
+        return _merge([*parts])
+
+
+def _merge(parts: Sequence[Evaluation]) -> Evaluation:
+    """The evaluation of all queries, from those of disjoint parts, in their order."""
+    if not parts:
+        raise UsageError("nothing to merge: no evaluations were given")
+    first = parts[0]
+    for part in parts[1:]:
+        _refuse_unlike(first, part)
+    queries = [query for part in parts for query in part.queries]
+    if len({*queries}) < len(queries):
+        twice = next(query for query in queries if queries.count(query) > 1)
+        raise UsageError(
+            f"query {twice!r} is in two of the evaluations: parts must be disjoint"
+        )
+    labelled_by = Counter[str]()
+    for part in parts:
+        labelled_by.update(part.labelled_by)
+    known = [part.own_k for part in parts if part.own_k is not None]
+    return replace(
+        first,
+        queries=queries,
+        columns=_columns(parts, queries),
+        missing=np.concatenate([part.missing for part in parts]),
+        matches={
+            name: merge_matches([part.matches[name] for part in parts])
+            for name in first.matches
+        },
+        facts=_united(part.facts for part in parts),
+        notices=merge_notices(part.notices for part in parts),
+        labelled_by=dict(labelled_by),
+        own_k=np.concatenate(known) if known else None,
+        kept=_united(part.kept for part in parts),
+        labels=_labels([part.labels for part in parts]),
+        fingerprints=[digest for part in parts for digest in part.digests],
+        latency=_latency([p.latency for p in parts if p.latency is not None]),
+    )
+
+
+def _labels(parts: Sequence[Gold | None]) -> Gold | None:
+    """The gold of all parts, if each has its own."""
+    golds = [gold for gold in parts if gold is not None]
+    if len(golds) < len(parts):
+        return None
+    kinds: dict[str, Any] = {
+        field.name: _united(getattr(gold, field.name) for gold in golds)
+        for field in fields(Gold)
+        if field.name not in {"order", "name", "notices"}
+    }
+    order = tuple(query for gold in golds for query in gold.queries)
+    return replace(golds[0], order=order, **kinds)
+
+
+def _latency(parts: Sequence[Latency]) -> Latency | None:
+    if not parts:
+        return None
+    return Latency(
+        _united(part.milliseconds for part in parts),
+        {query for part in parts for query in part.earlier},
+        {query for part in parts for query in part.first_call},
+        max(part.concurrency or 0 for part in parts) or None,
+    )
+
+
+def _refuse_unlike(first: Evaluation, other: Evaluation) -> None:
+    for what in ("policies", "matchers", "run", "gold"):
+        one, two = getattr(first, what), getattr(other, what)
+        if one != two:
+            raise UsageError(
+                f"evaluations of different {what} cannot be merged: {one} and {two}"
+            )
+    if [*first.matches] != [*other.matches]:
+        raise UsageError("evaluations with and without hits cannot be merged")
+
+
+def _columns(
+    parts: Sequence[Evaluation], queries: Sequence[str]
+) -> dict[str, MetricScores]:
+    sizes = [len(part.queries) for part in parts]
+    merged = {}
+    for name, column in parts[0].columns.items():
+        columns = [part.columns[name] for part in parts]
+        merged[name] = replace(
+            column,
+            scores=np.concatenate([c.scores for c in columns]),
+            queries=queries,
+            undefined=sum(c.undefined for c in columns),
+            failures=merge_by_query(sizes, (c.failures for c in columns)),
+            cutoffs=tuple(sorted({k for c in columns for k in c.cutoffs})),
+        )
+    return merged
+
+
+def _united(parts: Any) -> dict[str, Any]:
+    return {key: value for part in parts for key, value in part.items()}

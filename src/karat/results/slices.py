@@ -65,11 +65,13 @@ def tag_table(result: "Evaluation") -> Table:
     return replace(table, notes=[] if tags.keys() - {UNTAGGED} else [hint])
 
 
-def tagged(result: "Evaluation") -> dict[str, list[int]]:
-    """The places of each tag's queries, by tag in order; a query may have several."""
+def tagged(
+    *runs: "Evaluation", queries: Sequence[str] | None = None
+) -> dict[str, list[int]]:
+    """The places of each tag's queries, by what the first run says that knows them."""
     tags: dict[str, list[int]] = {}
-    for place, query in enumerate(result.queries):
-        fact = result.facts.get(query)
+    for place, query in enumerate(runs[0].queries if queries is None else queries):
+        fact = next((run.facts[query] for run in runs if query in run.facts), None)
         for tag in (fact.tags if fact else ()) or (UNTAGGED,):
             tags.setdefault(tag, []).append(place)
     return dict(sorted(tags.items()))

@@ -16,7 +16,7 @@ from karat.metrics import Metric, split_metrics
 from karat.reading.arrow import load_pyarrow
 from karat.reading.meaning.aliases import infer
 from karat.reading.tables import is_distributed, quoted
-from karat.results.measures import Measure, read_measure
+from karat.results.scores import Measure, read_measure
 from karat.scale.totals import MetricTotal, Totals, add_totals, total_of
 
 _BUCKET, _SYSTEM = "karat_bucket", "karat_system"
