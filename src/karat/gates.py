@@ -5,8 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from karat.comparison.differences import measure, show_p
-from karat.comparison.pairing import Pairing, left_out, pair_up
+from karat.comparison.differences import Pairing, left_out, measure, pair_up, show_p
 from karat.data.tables import counted, number
 from karat.errors import MismatchError, UsageError
 from karat.metrics import read_metric

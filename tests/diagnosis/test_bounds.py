@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import karat
-from karat.diagnosis.bounds import Bounds, bounds_of
+from karat.diagnosis.headroom import Bounds, bounds_of
 from karat.extend import Document
 
 METRICS = ("ndcg", "ap", "recall", "hit", "rr", "precision")

@@ -10,8 +10,7 @@ from karat.cli.combined import is_combined, show_combined
 from karat.cli.command import Command, by_flag, file_argument, flag
 from karat.cli.options import Combining, Gating, Scoring, existing, named_paths
 from karat.comparison.compare import CORRECTIONS, TESTS, compare
-from karat.comparison.differences import Test
-from karat.comparison.pairing import average
+from karat.comparison.differences import Test, average
 from karat.errors import UsageError
 from karat.leaderboards import evaluations_of
 from karat.metrics import split_metrics

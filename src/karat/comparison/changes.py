@@ -9,8 +9,13 @@ from typing import Literal
 
 import numpy as np
 
-from karat.comparison.differences import Difference, Test, measure, with_adjusted
-from karat.comparison.pairing import Pairing
+from karat.comparison.differences import (
+    Difference,
+    Pairing,
+    Test,
+    measure,
+    with_adjusted,
+)
 from karat.data.arrays import Floats, Ints
 from karat.data.intervals import Interval
 from karat.data.tables import counted

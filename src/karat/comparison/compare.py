@@ -16,8 +16,14 @@ from karat.comparison.changes import (
     slices_of,
 )
 from karat.comparison.comparison import Comparison
-from karat.comparison.differences import Difference, Test, measure, with_adjusted
-from karat.comparison.pairing import Pairing, pair_up
+from karat.comparison.differences import (
+    Difference,
+    Pairing,
+    Test,
+    measure,
+    pair_up,
+    with_adjusted,
+)
 from karat.data.runs import Run
 from karat.data.tables import steps
 from karat.errors import UsageError

@@ -8,8 +8,7 @@ from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from karat.comparison.changes import Change, Mover
-from karat.comparison.differences import Difference, about, show_p
-from karat.comparison.pairing import left_out
+from karat.comparison.differences import Difference, about, left_out, show_p
 from karat.data.tables import DASH, Table, number
 from karat.errors import FormatError
 from karat.results.evaluation import Evaluation

@@ -10,11 +10,10 @@ from statistics import median
 from rapidfuzz.fuzz import partial_ratio, ratio
 
 from karat.data.tables import counted, steps
-from karat.diagnosis.corpus_search import ALIKE, LexicalRanks, similarity
+from karat.diagnosis.corpus_texts import ALIKE, LexicalRanks, damage, similarity
 from karat.diagnosis.diagnosis import BY_WORDS, CAUSES, TEXTS, Miss, Related
 from karat.diagnosis.evidence import ENOUGH, Evidence, MissedItem
 from karat.diagnosis.run_findings import Detection, Reason
-from karat.diagnosis.text_damage import damage
 from karat.errors import how_to_install
 
 # Search by words finds what it ranks at least so high, and is led somewhere by what it

@@ -10,7 +10,6 @@ import numpy as np
 from karat.data.arrays import Bools, Floats, Ints, count_by, ratio, running_sum, sum_by
 from karat.data.queries import DEFAULT_K
 from karat.data.tables import counted, number
-from karat.diagnosis.bounds import Bounds, bounds_of
 from karat.diagnosis.causes import examine, not_examined
 from karat.diagnosis.diagnosis import CAUSES, Diagnosis, Miss, ToDo
 from karat.diagnosis.evidence import (
@@ -20,7 +19,7 @@ from karat.diagnosis.evidence import (
     corpus_texts,
     gold_of,
 )
-from karat.diagnosis.headroom import headroom, ideal
+from karat.diagnosis.headroom import Bounds, bounds_of, headroom, ideal
 from karat.diagnosis.run_findings import detect, run_findings
 from karat.diagnosis.slices import Slice, find_slices, query_features
 from karat.errors import NoCommonIdError, ParameterError, UsageError

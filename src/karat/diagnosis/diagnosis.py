@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from karat.data.coverage import Range
 from karat.data.tables import Table, counted, number
-from karat.diagnosis.bounds import Bound, Unjudged
+from karat.diagnosis.headroom import Bound, Unjudged
 from karat.diagnosis.slices import Slice
 from karat.results.evaluation import Evaluation
 from karat.results.plain_values import SHOWN, PlainResult

@@ -11,7 +11,7 @@ from karat.data.policies import Policies
 from karat.data.queries import DEFAULT_K
 from karat.data.runs import Document, Run
 from karat.data.tables import Table, counted
-from karat.diagnosis.corpus_search import LexicalRanks, group_alike
+from karat.diagnosis.corpus_texts import LexicalRanks, group_alike
 from karat.diagnosis.diagnosis import unexamined_notes
 from karat.diagnosis.evidence import (
     ENOUGH,

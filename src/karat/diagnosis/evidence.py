@@ -12,11 +12,17 @@ from karat.data.arrays import Bools
 from karat.data.gold import Gold
 from karat.data.runs import Document, ranks_of
 from karat.data.tables import steps
-from karat.diagnosis.corpus_search import LexicalRanks, group_alike, most_alike
+from karat.diagnosis.corpus_texts import (
+    Habits,
+    LexicalRanks,
+    group_alike,
+    has_look_alikes,
+    most_alike,
+    without_look_alikes,
+)
 from karat.diagnosis.diagnosis import Related
 from karat.diagnosis.headroom import gains_of
 from karat.diagnosis.slices import DocumentFeatures
-from karat.diagnosis.text_damage import Habits, has_look_alikes, without_look_alikes
 from karat.errors import MismatchError
 from karat.matching.coverage.alphabet import Letters
 from karat.matching.coverage.cover import HEADER_SLACK

@@ -1,12 +1,28 @@
-"""Headroom: what a ranking lacks to a perfect score, by its causes."""
+"""How far a score could go: what a ranking lacks, and what the unjudged may add."""
 
-from typing import NamedTuple
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import combinations_with_replacement
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from karat.data.arrays import Bools, Floats, Ints, place_by, ratio, sum_by
-from karat.data.hits import is_relevant
+from karat.data.hits import Hits, is_relevant
 from karat.data.matches import Matches
+from karat.data.runs import Document, Labels, ranks_of
+from karat.metrics import read_metric
+from karat.metrics.gains import NDCG
+
+_METRICS = ("ndcg", "ap", "recall", "hit", "rr", "precision")
+# So many ways to grade the unjudged documents of a query are all tried.
+_MOST_WAYS = 256
+# Where k documents are relevant or not, there are k ways: so many grades at a time.
+_CELLS = 1 << 22
+_LABEL_NEXT = 20
 
 
 class Gains(NamedTuple):
@@ -98,3 +114,231 @@ def _best(gains: Gains, rows: Bools, k: int) -> Floats:
 def _discounted(query: Ints, gain: Floats, slot: Ints, k: int, size: int) -> Floats:
     paid = slot <= k
     return sum_by(query[paid], gain[paid] / np.log2(slot[paid] + 1), size)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Between which values a metric lies, whatever the unjudged documents are worth."""
+
+    score: float | None  # the mean as it is, unjudged documents being worth nothing
+    worst: float | None  # the mean if they were judged as unluckily as can be
+    best: float | None  # the mean if as luckily
+    exact: bool = True  # whether these are reached; else nothing leads outside
+    n: int = 0  # how many queries are in the means: those with relevant gold
+
+
+@dataclass(frozen=True)
+class Unjudged:
+    """A retrieved document that nobody judged, to be labelled."""
+
+    query: str  # id of the query
+    document: str  # id of the document
+    rank: int  # where it was retrieved
+    text: str | None = None  # what it says, if known
+
+
+class Bounds(NamedTuple):
+    """What unjudged documents leave open, query by query."""
+
+    worst: dict[str, Floats]  # by metric
+    best: dict[str, Floats]
+    scores: dict[str, Floats]
+    exact: Bools  # whether the bounds of nDCG are reached
+    judged: Floats  # the share of the top k
+    next: tuple[Unjudged, ...]  # to be labelled, by rank
+
+    def means(self) -> dict[str, Bound]:
+        """The bounds of the means."""
+        return {
+            name: Bound(
+                float(self.scores[name].mean()),
+                float(self.worst[name].mean()),
+                float(self.best[name].mean()),
+                not name.startswith("ndcg") or bool(self.exact.all()),
+                len(self.scores[name]),
+            )
+            for name in self.scores
+            if len(self.scores[name])
+        }
+
+
+class _Query(NamedTuple):
+    """The judged documents of a query and the unjudged ones in its top k, by rank."""
+
+    name: str
+    gold: Floats  # the grades of all its labels
+    ranks: Ints  # where these documents stand
+    grades: Floats  # what they are worth; NaN if unjudged
+    unjudged: list[tuple[int, Document]]
+    below: int  # how many unjudged documents stand below k
+    top: int  # how many documents the top k has
+
+
+def bounds_of(
+    labels: Labels,
+    rankings: Mapping[str, Sequence[Document]],
+    depth: Mapping[str, int],
+    k: int,
+    threshold: float | None = None,
+) -> Bounds:
+    """The bounds of nDCG, AP, recall, hit, RR and precision at k.
+
+    For a given set of grades a metric is worst when the unjudged documents have them
+    from the last to the first rank, and best the other way round; all sets are tried.
+    An unjudged document below k can be one more to be found. Where there are too many
+    sets of grades, the bounds of nDCG are wider than need be. Queries without relevant
+    gold are left out.
+    """
+    queries = [
+        _read(query, row, rankings.get(query, ()), depth.get(query, 0), k)
+        for query, row in labels.items()
+        if any(is_relevant(np.array([*row.values()], np.float64), threshold))
+    ]
+    every = {grade for row in labels.values() for grade in row.values()}
+    grades = tuple(sorted(grade for grade in every if grade > 0)) or (1.0,)
+    judged = [1 - len(q.unjudged) / q.top if q.top else math.nan for q in queries]
+    metrics: dict[str, Any] = {f"{n}@{k}": read_metric(f"{n}@{k}") for n in _METRICS}
+    for name, metric in metrics.items():
+        # nDCG pays every grade what it is worth, whatever counts as relevant.
+        if not isinstance(metric, NDCG):
+            metrics[name] = replace(metric, threshold=threshold)
+    plain = _hits(queries, [np.zeros((1, len(q.unjudged))) for q in queries])
+    scores = {name: metric.score(plain[0]) for name, metric in metrics.items()}
+    exact = [_ways(len(q.unjudged), grades) is not None for q in queries]
+    size = max(1, _CELLS // k**2)
+    blocks = [queries[at : at + size] for at in range(0, len(queries), size)]
+    worst, best = (
+        {
+            name: np.concatenate(
+                [np.zeros(0), *(_limit(one, own, grades, best=b) for own in blocks)]
+            )
+            for name, one in metrics.items()
+        }
+        for b in (False, True)
+    )
+    return Bounds(
+        worst, best, scores, np.array(exact), np.array(judged), _next(queries)
+    )
+
+
+def _read(
+    query: str,
+    labels: Mapping[str, float],
+    ranking: Sequence[Document],
+    depth: int,
+    k: int,
+) -> _Query:
+    ranks, grades, unjudged, below = [], [], [], max(0, depth - max(k, len(ranking)))
+    seen = set()
+    for rank, document in zip(ranks_of(ranking), ranking, strict=True):
+        name = document.id or ""
+        if name in seen:
+            continue
+        seen.add(name)
+        if name not in labels and rank > k:
+            below += 1
+            continue
+        ranks.append(rank)
+        grades.append(labels.get(name, math.nan))
+        if name not in labels:
+            unjudged.append((rank, document))
+    return _Query(
+        query,
+        np.array([*labels.values()], np.float64),
+        np.array(ranks, np.int64),
+        np.array(grades, np.float64),
+        unjudged,
+        below,
+        min(k, len(ranking)),
+    )
+
+
+@lru_cache(maxsize=32)
+def _ways(count: int, grades: tuple[float, ...]) -> Floats | None:
+    """All sets of grades of so many documents, ascending; None if they are too many."""
+    if len(grades) > 1 and math.comb(count + len(grades), count) > _MOST_WAYS:
+        return None
+    sets = [*combinations_with_replacement((0.0, *grades), count)]
+    return np.array(sets, np.float64).reshape(len(sets), count)
+
+
+def _limit(
+    metric: Any,
+    queries: Sequence[_Query],
+    grades: tuple[float, ...],
+    *,
+    best: bool,
+) -> Floats:
+    """Each query's lowest or highest score, whatever its unjudged documents are worth.
+
+    At best the better grades stand higher, at worst lower, and more is missing.
+    """
+    graded, top = isinstance(metric, NDCG), grades[-1]
+    ways = [_ways(len(q.unjudged), grades if graded else (top,)) for q in queries]
+    tried = [
+        np.full((1, len(q.unjudged)), top if best else 0.0)
+        if way is None
+        else way[:, :: -1 if best else 1]
+        for q, way in zip(queries, ways, strict=True)
+    ]
+    missing = top if graded and not best else None
+    hits, owner = _hits(queries, tried, missing)
+    scores = metric.score(hits)
+    if not best and metric.name in ("recall", "ap"):
+        relevant = hits.credits(metric.threshold).relevant
+        below = np.array([q.below for q in queries])[owner]
+        scores = scores * relevant / (relevant + below)
+    starts = np.flatnonzero(np.diff(owner, prepend=-1))
+    reduced = np.maximum if best else np.minimum
+    limits: Floats = reduced.reduceat(scores, starts)
+    if open_ones := [n for n, way in enumerate(ways) if way is None]:
+        # The most or least that can be had, by the least or most that there can be.
+        rest, own = [queries[n] for n in open_ones], [tried[n] for n in open_ones]
+        other = [np.full_like(row, 0.0 if best else top) for row in own]
+        ideal = metric.ideal(_hits(rest, other, missing)[0])
+        limits[open_ones] = np.minimum(1.0, metric.dcg(_hits(rest, own)[0]) / ideal)
+    return limits
+
+
+def _hits(
+    queries: Sequence[_Query], tried: Sequence[Floats], missing: float | None = None
+) -> tuple[Hits, Ints]:
+    """Hits with every way to grade the unjudged as a query, and the query of each."""
+    ranks, grades, gold = [], [], []
+    for query, ways in zip(queries, tried, strict=True):
+        worth = np.tile(query.grades, (len(ways), 1))
+        worth[:, np.isnan(query.grades)] = ways
+        grades.append(worth)
+        ranks.append(np.tile(query.ranks, (len(ways), 1)))
+        # No ideal ranking looks further than all that is retrieved and judged.
+        more = 0 if missing is None else min(query.below, query.top)
+        rest = np.full((len(ways), more), missing or 0.0)
+        gold.append(np.hstack((np.tile(query.gold, (len(ways), 1)), ways, rest)))
+    count = [len(row) for row in tried]
+    owner = np.repeat(np.arange(len(queries)), count)
+    sizes = np.repeat([row.shape[1] for row in ranks], count).astype(np.int64)
+    gold_count = np.repeat([row.shape[1] for row in gold], count).astype(np.int64)
+    hits = Hits(
+        query=np.repeat(np.arange(len(owner)), sizes),
+        rank=_flat(ranks).astype(np.int64),
+        grade=_flat(grades),
+        gold_count=gold_count,
+        gold_grade=_flat(gold),
+        retrieved=np.repeat([q.top for q in queries], count).astype(np.int64),
+        distinct=True,
+    )
+    return hits, owner
+
+
+def _flat(rows: Sequence[Any]) -> Floats:
+    return np.concatenate([np.zeros(0), *(row.ravel() for row in rows)])
+
+
+def _next(queries: Sequence[_Query]) -> tuple[Unjudged, ...]:
+    """The unjudged documents by rank: labels on top move every metric most."""
+    every = [
+        Unjudged(query.name, document.id or "", rank, document.text)
+        for query in queries
+        for rank, document in query.unjudged
+    ]
+    return tuple(sorted(every, key=attrgetter("rank"))[:_LABEL_NEXT])

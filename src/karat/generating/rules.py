@@ -5,8 +5,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Final
 
-from karat.diagnosis.corpus_search import ALIKE, search_words, similarity
-from karat.diagnosis.text_damage import script_of, words_of
+from karat.diagnosis.corpus_texts import (
+    ALIKE,
+    script_of,
+    search_words,
+    similarity,
+    words_of,
+)
 from karat.generating.question_set import Candidate
 from karat.matching.normaliser import is_wide
 

@@ -7,7 +7,7 @@ from random import Random
 
 from karat.data.gold import Span
 from karat.data.queries import Corpus
-from karat.diagnosis.corpus_search import LexicalRanks, group_alike, search_words
+from karat.diagnosis.corpus_texts import LexicalRanks, group_alike, search_words
 from karat.errors import MissingExtraError
 
 # Characters of a passage; a longer document is cut where a sentence ends.
