@@ -12,7 +12,7 @@ from rapidfuzz.fuzz import partial_ratio, ratio
 from karat.data.tables import counted, steps
 from karat.diagnosis.corpus_texts import ALIKE, LexicalRanks, damage, similarity
 from karat.diagnosis.diagnosis import BY_WORDS, CAUSES, TEXTS, Miss, Related
-from karat.diagnosis.evidence import ENOUGH, Evidence, MissedItem
+from karat.diagnosis.evidence import ENOUGH, MissedItem, RunEvidence
 from karat.diagnosis.run_findings import Detection, Reason
 from karat.errors import how_to_install
 
@@ -30,7 +30,7 @@ _HEADER = 200
 _SHOWN, _FEW_WORDS, _WORDS = 5, 12, 2000
 
 
-def _wrong_id(evidence: Evidence, one: MissedItem) -> Reason | None:
+def _wrong_id(evidence: RunEvidence, one: MissedItem) -> Reason | None:
     form, shares = one.form, one.ranked
     if form is None or (shares and not shares.whole and shares.fragments(evidence.k)):
         return None
@@ -41,7 +41,7 @@ def _wrong_id(evidence: Evidence, one: MissedItem) -> Reason | None:
     return Reason(f"{form}, {where}", related, needed_k=rank)
 
 
-def _damaged(evidence: Evidence, one: MissedItem) -> Reason | None:
+def _damaged(evidence: RunEvidence, one: MissedItem) -> Reason | None:
     """Its text was damaged on the way into the corpus."""
     habits, corpus = evidence.habits, evidence.corpus or {}
     reason: str | None = None
@@ -66,7 +66,9 @@ def _damaged(evidence: Evidence, one: MissedItem) -> Reason | None:
     return Reason(reason, related) if reason else None
 
 
-def _copy(evidence: Evidence, one: MissedItem, *, contradicts: bool) -> Reason | None:
+def _copy(
+    evidence: RunEvidence, one: MissedItem, *, contradicts: bool
+) -> Reason | None:
     """A document in the top k that says the same, or nearly and contradicts it."""
     shares = one.ranked
     # Where a gold text is nowhere, this may be it, and the gold be wrong.
@@ -97,7 +99,7 @@ def _copy(evidence: Evidence, one: MissedItem, *, contradicts: bool) -> Reason |
     return None
 
 
-def _split(evidence: Evidence, one: MissedItem) -> Reason | None:
+def _split(evidence: RunEvidence, one: MissedItem) -> Reason | None:
     """The top k has a fragment, and only chunks together the whole."""
     shares, homes = one.ranked, one.homes
     if shares is None or shares.whole or (evidence.ids and one.rank):
@@ -128,7 +130,7 @@ def _split(evidence: Evidence, one: MissedItem) -> Reason | None:
     )
 
 
-def _displaced(evidence: Evidence, one: MissedItem) -> Reason | None:
+def _displaced(evidence: RunEvidence, one: MissedItem) -> Reason | None:
     """It would be in the top k without near-duplicates above it."""
     if not one.rank:
         return None
@@ -154,7 +156,7 @@ def _displaced(evidence: Evidence, one: MissedItem) -> Reason | None:
     )
 
 
-def _dropped(evidence: Evidence, one: MissedItem) -> Reason | None:
+def _dropped(evidence: RunEvidence, one: MissedItem) -> Reason | None:
     """The reranker moved it out of the top k or lost it."""
     rank = (evidence.candidates or {}).get(one.query, {}).get(one.name)
     if rank is None or (rank > evidence.k and one.rank):
@@ -166,7 +168,7 @@ def _dropped(evidence: Evidence, one: MissedItem) -> Reason | None:
     )
 
 
-def _below(evidence: Evidence, one: MissedItem) -> Reason | None:
+def _below(evidence: RunEvidence, one: MissedItem) -> Reason | None:
     if not one.rank:
         return None
     reason, facts = f"at rank {one.rank}, below k = {evidence.k}", {}
@@ -179,7 +181,7 @@ def _below(evidence: Evidence, one: MissedItem) -> Reason | None:
     return Reason(reason, facts=facts)
 
 
-def _near_miss(evidence: Evidence, one: MissedItem) -> Reason | None:
+def _near_miss(evidence: RunEvidence, one: MissedItem) -> Reason | None:
     """A text in the top k is nearly that of the item."""
     shares, homes = one.ranked, one.homes
     if evidence.ids or shares is None:
@@ -221,7 +223,7 @@ def _near_miss(evidence: Evidence, one: MissedItem) -> Reason | None:
     )
 
 
-def _absent(evidence: Evidence, one: MissedItem) -> Reason | None:
+def _absent(evidence: RunEvidence, one: MissedItem) -> Reason | None:
     """The corpus does not have its document, or all of its text."""
     corpus, homes = evidence.corpus or {}, one.homes
     if evidence.ids:
@@ -237,11 +239,11 @@ def _absent(evidence: Evidence, one: MissedItem) -> Reason | None:
     return Reason(reason, related, {"coverage": union})
 
 
-def _embedding(evidence: Evidence, one: MissedItem) -> Reason | None:
+def _embedding(evidence: RunEvidence, one: MissedItem) -> Reason | None:
     return _gap(evidence, one) if _is_found_by_words(evidence, one) else None
 
 
-def _hop(evidence: Evidence, one: MissedItem) -> Reason | None:
+def _hop(evidence: RunEvidence, one: MissedItem) -> Reason | None:
     """Words of what was found lead to it."""
     words, question = evidence.words, evidence.question(one.query)
     texts = [d.text or "" for d in evidence.hits(one.query, evidence.k)]
@@ -257,7 +259,7 @@ def _hop(evidence: Evidence, one: MissedItem) -> Reason | None:
     )
 
 
-def _doubtful(evidence: Evidence, one: MissedItem) -> Reason | None:
+def _doubtful(evidence: RunEvidence, one: MissedItem) -> Reason | None:
     """Nothing leads to it, and what was retrieved is the answer."""
     if (search := _by_words(evidence, one)) is None:
         return None
@@ -274,7 +276,7 @@ def _doubtful(evidence: Evidence, one: MissedItem) -> Reason | None:
     return Reason(reason)
 
 
-def _gap(evidence: Evidence, one: MissedItem) -> Reason | None:
+def _gap(evidence: RunEvidence, one: MissedItem) -> Reason | None:
     if (search := _by_words(evidence, one)) is None:
         return None
     words, question, homes = search
@@ -285,7 +287,7 @@ def _gap(evidence: Evidence, one: MissedItem) -> Reason | None:
     return Reason(reason, facts={"bm25_rank": rank})
 
 
-def _never(evidence: Evidence, one: MissedItem) -> Reason:
+def _never(evidence: RunEvidence, one: MissedItem) -> Reason:
     depth = max(0, evidence.depth[one.query])
     return Reason(f"not among {counted(depth, 'document')} retrieved")
 
@@ -299,7 +301,7 @@ def _homes(one: MissedItem) -> list[str]:
 
 
 def _by_words(
-    evidence: Evidence, one: MissedItem
+    evidence: RunEvidence, one: MissedItem
 ) -> tuple[LexicalRanks, str, list[str]] | None:
     """Search by words, what it is asked, and what it should find, where it can."""
     words, question = evidence.words, evidence.question(one.query)
@@ -309,7 +311,7 @@ def _by_words(
     return (words, question, homes) if homes else None
 
 
-def _is_found_by_words(evidence: Evidence, one: MissedItem) -> bool:
+def _is_found_by_words(evidence: RunEvidence, one: MissedItem) -> bool:
     search = _by_words(evidence, one)
     return search is not None and search[0].finds(*search[1:], evidence.k)
 
@@ -327,7 +329,7 @@ def _changes(gold: str, text: str) -> tuple[str, ...]:
     return tuple(changes[:_SHOWN])
 
 
-_CHECKS: dict[str, Callable[[Evidence, MissedItem], Reason | None]] = {
+_CHECKS: dict[str, Callable[[RunEvidence, MissedItem], Reason | None]] = {
     "wrong id form": _wrong_id,
     "damaged text": _damaged,
     "unlabelled twin retrieved": partial(_copy, contradicts=False),
@@ -347,7 +349,7 @@ _CHECKS: dict[str, Callable[[Evidence, MissedItem], Reason | None]] = {
 """How each cause of a miss is looked for; the others are found in the whole run."""
 
 
-def examine(evidence: Evidence, detections: Mapping[str, Detection]) -> list[Miss]:
+def examine(evidence: RunEvidence, detections: Mapping[str, Detection]) -> list[Miss]:
     """Each miss with its cause, the first that there is evidence of."""
     misses = []
     checks: dict[str, Callable[[MissedItem], Reason | None]]
@@ -372,7 +374,7 @@ def _miss(k: int, one: MissedItem, cause: str, why: Reason) -> Miss:
     return Miss(one.query, one.name, cause, why.reason, fix, *rest)
 
 
-def not_examined(evidence: Evidence) -> dict[str, str]:
+def not_examined(evidence: RunEvidence) -> dict[str, str]:
     """The causes that need what is not given, and what they need."""
     present = {
         "": True,

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from karat.data.arrays import Bools, Floats, Ints, count_by, ratio, running_sum, sum_by
+from karat.data.arrays import Floats, Ints, count_by, ratio, running_sum, sum_by
 from karat.data.queries import DEFAULT_K
 from karat.data.tables import counted, number
 from karat.diagnosis.causes import examine, not_examined
 from karat.diagnosis.diagnosis import CAUSES, Diagnosis, Miss, ToDo
 from karat.diagnosis.evidence import (
     DEPTH,
-    Evidence,
+    RunEvidence,
     check_corpus,
     corpus_texts,
     gold_of,
@@ -25,7 +25,6 @@ from karat.diagnosis.slices import Slice, find_slices, query_features
 from karat.errors import NoCommonIdError, ParameterError, UsageError
 from karat.evaluation import check_options
 from karat.leaderboards import evaluation_of
-from karat.results.evaluation import Evaluation
 from karat.version import __version__
 
 _MOST_OF = 0.9
@@ -103,173 +102,153 @@ def diagnose(
         pool = evaluation_of(
             "candidates", candidates, gold_of(result), {**scoring, "force": True}
         )
-    return _Case(result, matcher, k, corpus, pool).diagnosis(notes)
+    evidence = RunEvidence(result, corpus, k, pool)
+    detections = detect(evidence)
+    misses = examine(evidence, detections)
+    findings = tuple(run_findings(detections, misses))
+    if not evidence.gains.name:
+        notes.insert(0, "no gold item is relevant, so that none can be missed")
+    parts = _headroom(evidence, misses)
+    unjudged = _unjudged(evidence)
+    texts = {miss.query: evidence.question(miss.query) for miss in misses}
+    return Diagnosis(
+        run=result.run,
+        gold=result.gold,
+        matcher=matcher,
+        k=k,
+        queries=int(np.count_nonzero(evidence.relevant)),
+        relevant=len(evidence.gains.name),
+        recall=_recall(evidence, evidence.hits_within(k)),
+        findings=findings,
+        misses=tuple(misses),
+        not_examined=not_examined(evidence) if evidence.gains.name else {},
+        todos=tuple(_todos(evidence, misses, {one.kind for one in findings})),
+        recall_by_k=tuple(_curve(evidence)),
+        coverage_by_tokens=tuple(_coverage(evidence)),
+        headroom=parts,
+        oracle=_oracle(evidence, parts),
+        bounds=unjudged.means() if unjudged else {},
+        judged=_mean(unjudged.judged) if unjudged else None,
+        label_next=unjudged.next if unjudged else (),
+        slices=_query_slices(evidence),
+        document_slices=_document_slices(evidence),
+        notes=tuple(notes),
+        texts={query: text for query, text in texts.items() if text},
+        provenance={"karat": __version__, "run": result.run, "gold": result.gold},
+        evaluation=result,
+    )
 
 
-class _Case:
-    """One run under examination."""
+def _query_slices(evidence: RunEvidence) -> tuple[Slice, ...]:
+    rows = zip(evidence.items, evidence.relevant.tolist(), strict=True)
+    features = (query_features(evidence.facts.get(q), n) for q, n in rows)
+    recalls = ratio(evidence.hits_within(evidence.k), evidence.relevant)
+    return find_slices(recalls, features)
 
-    def __init__(
-        self,
-        result: Evaluation,
-        matcher: str,
-        k: int,
-        corpus: Mapping[str, str] | None,
-        candidates: Evaluation | None,
-    ) -> None:
-        self.result, self.matcher, self.k = result, matcher, k
-        self.evidence = Evidence(result, matcher, corpus, k, candidates)
-        self.gains = self.evidence.gains
-        self.hits = self._count(self._within(k))
-        self.whole = count_by(self.gains.query, self.gains.size)
 
-    def diagnosis(self, notes: Sequence[str]) -> Diagnosis:
-        """All that can be told."""
-        result, k, evidence = self.result, self.k, self.evidence
-        detections = detect(evidence)
-        misses = examine(evidence, detections)
-        findings = tuple(run_findings(detections, misses))
-        if not len(self.gains.query):
-            notes = ["no gold item is relevant, so that none can be missed", *notes]
-        parts = self._headroom(misses)
-        unjudged = self._unjudged()
-        texts = {m.query: evidence.question(m.query) for m in misses}
-        return Diagnosis(
-            run=result.run,
-            gold=result.gold,
-            matcher=self.matcher,
-            k=k,
-            queries=int(np.count_nonzero(self.whole)),
-            relevant=len(self.gains.query),
-            recall=self._recall(self.hits),
-            findings=findings,
-            misses=tuple(misses),
-            not_examined=not_examined(evidence) if self.gains.query.size else {},
-            todos=tuple(self._todos(misses, {one.kind for one in findings})),
-            recall_by_k=tuple(self._curve()),
-            coverage_by_tokens=tuple(self._coverage()),
-            headroom=parts,
-            oracle=self._oracle(parts),
-            bounds=unjudged.means() if unjudged else {},
-            judged=_mean(unjudged.judged) if unjudged else None,
-            label_next=unjudged.next if unjudged else (),
-            slices=self._query_slices(),
-            document_slices=self._document_slices(),
-            notes=tuple(notes),
-            texts={query: text for query, text in texts.items() if text},
-            provenance={"karat": __version__, "run": result.run, "gold": result.gold},
-            evaluation=result,
+def _document_slices(evidence: RunEvidence) -> tuple[Slice, ...]:
+    """The same of gold documents, each of which was found or not."""
+    if not evidence.ids:
+        return ()
+    recalls = evidence.gains.within(evidence.k).astype(np.float64)
+    return find_slices(recalls, map(evidence.features.of, evidence.gains.name))
+
+
+def _todos(
+    evidence: RunEvidence, misses: Sequence[Miss], disasters: set[str]
+) -> list[ToDo]:
+    """What to do about each cause: disasters first, then what wins most."""
+    places = {query: place for place, query in enumerate(evidence.items)}
+    by_cause: dict[str, list[Miss]] = {}
+    for miss in misses:
+        by_cause.setdefault(miss.cause, []).append(miss)
+    hits = evidence.hits_within(evidence.k)
+    before = _recall(evidence, hits) or 0.0
+    todos = []
+    for cause, own in by_cause.items():
+        rows = np.array([places[miss.query] for miss in own])
+        after = hits + count_by(rows, len(places))
+        advice, action = CAUSES[cause].advice, CAUSES[cause].action
+        if evidence.ids and advice != "higher k":
+            # The top k holds k documents, and no more relevant ones.
+            after = np.maximum(hits, np.minimum(after, evidence.k))
+        best, k, how = _recall(evidence, after) or 0.0, None, "if they are found"
+        if cause == "below k":
+            # The smallest k that finds nine in ten of them, and whatever else.
+            ranks = sorted(miss.needed_k or 0 for miss in own)
+            k = ranks[math.ceil(_MOST_OF * len(ranks)) - 1]
+            best = _recall(evidence, evidence.hits_within(k)) or 0.0
+            how = f"at k = {k}"
+        queries = len({miss.query for miss in own})
+        sentence = (
+            f"{action}: {counted(len(own), 'gold item')} of "
+            f"{counted(queries, 'query')} ({cause}), recall {number(before)} -> "
+            f"{number(best)} {how}"
         )
+        todos.append(ToDo(cause, advice, sentence, len(own), queries, best - before, k))
+    return sorted(
+        todos, key=lambda one: (one.cause not in disasters, -one.wins, -one.misses)
+    )
 
-    def _query_slices(self) -> tuple[Slice, ...]:
-        rows = zip(self.result.queries, self.whole.tolist(), strict=True)
-        features = (query_features(self.result.facts.get(q), n) for q, n in rows)
-        return find_slices(ratio(self.hits, self.whole), features)
 
-    def _document_slices(self) -> tuple[Slice, ...]:
-        """The same of gold documents, each of which was found or not."""
-        if not self.evidence.ids:
-            return ()
-        recalls = self._within(self.k).astype(np.float64)
-        return find_slices(recalls, map(self.evidence.features.of, self.gains.name))
+def _curve(evidence: RunEvidence) -> Iterator[tuple[int, float]]:
+    """Recall at growing k, up to where it grows no more."""
+    deepest = int(evidence.gains.rank.max(initial=1))
+    steps = {step for step in _STEPS if step < deepest} | {deepest, evidence.k}
+    for k in sorted(steps):
+        if (recall := _recall(evidence, evidence.hits_within(k))) is not None:
+            yield k, recall
 
-    def _todos(self, misses: Sequence[Miss], disasters: set[str]) -> list[ToDo]:
-        """What to do about each cause: disasters first, then what wins most."""
-        places = {query: place for place, query in enumerate(self.result.queries)}
-        by_cause: dict[str, list[Miss]] = {}
-        for miss in misses:
-            by_cause.setdefault(miss.cause, []).append(miss)
-        before = self._recall(self.hits) or 0.0
-        todos = []
-        for cause, own in by_cause.items():
-            rows = np.array([places[miss.query] for miss in own])
-            after = self.hits + count_by(rows, len(places))
-            advice, action = CAUSES[cause].advice, CAUSES[cause].action
-            if self.evidence.ids and advice != "higher k":
-                # The top k holds k documents, and no more relevant ones.
-                after = np.maximum(self.hits, np.minimum(after, self.k))
-            best, k, how = self._recall(after) or 0.0, None, "if they are found"
-            if cause == "below k":
-                # The smallest k that finds nine in ten of them, and whatever else.
-                ranks = sorted(miss.needed_k or 0 for miss in own)
-                k = ranks[math.ceil(_MOST_OF * len(ranks)) - 1]
-                best, how = self._recall_at(k) or 0.0, f"at k = {k}"
-            queries = len({miss.query for miss in own})
-            sentence = (
-                f"{action}: {counted(len(own), 'gold item')} of "
-                f"{counted(queries, 'query')} ({cause}), recall {number(before)} -> "
-                f"{number(best)} {how}"
-            )
-            todos.append(
-                ToDo(cause, advice, sentence, len(own), queries, best - before, k)
-            )
-        return sorted(
-            todos, key=lambda one: (one.cause not in disasters, -one.wins, -one.misses)
-        )
 
-    def _curve(self) -> Iterator[tuple[int, float]]:
-        """Recall at growing k, up to where it grows no more."""
-        deepest = int(self.gains.rank.max(initial=1))
-        steps = {step for step in _STEPS if step < deepest} | {deepest, self.k}
-        for k in sorted(steps):
-            if (recall := self._recall_at(k)) is not None:
-                yield k, recall
+def _headroom(evidence: RunEvidence, misses: Sequence[Miss]) -> dict[str, float]:
+    """The mean parts of a perfect nDCG at k, which add up to 1."""
+    gains, k = evidence.gains, evidence.k
+    parts = headroom(gains, k)
+    if evidence.corpus is None:
+        return parts.means()
+    absent = {(m.query, m.item) for m in misses if m.cause == "not in the corpus"}
+    queries = [*evidence.items]
+    pairs = zip((queries[n] for n in gains.query.tolist()), gains.name, strict=True)
+    there = np.array([pair not in absent for pair in pairs], np.bool_)
+    lost = 1.0 - ideal(gains, there, k)
+    return parts.means(candidates=parts.candidates - lost, corpus=lost)
 
-    def _headroom(self, misses: Sequence[Miss]) -> dict[str, float]:
-        """The mean parts of a perfect nDCG at k, which add up to 1."""
-        parts = headroom(self.gains, self.k)
-        if self.evidence.corpus is None:
-            return parts.means()
-        absent = {(m.query, m.item) for m in misses if m.cause == "not in the corpus"}
-        query = (self.result.queries[place] for place in self.gains.query.tolist())
-        pairs = zip(query, self.gains.name, strict=True)
-        there = np.array([pair not in absent for pair in pairs], np.bool_)
-        lost = 1.0 - ideal(self.gains, there, self.k)
-        return parts.means(candidates=parts.candidates - lost, corpus=lost)
 
-    def _coverage(self) -> Iterator[tuple[int, float]]:
-        """The share of gold text that fits in growing numbers of tokens."""
-        coverage = self.result.matches[self.matcher].hits.coverage
-        if coverage is None or not (coverage.size > 0).any():
+def _coverage(evidence: RunEvidence) -> Iterator[tuple[int, float]]:
+    """The share of gold text that fits in growing numbers of tokens."""
+    coverage = evidence.matches.hits.coverage
+    if coverage is None or not (coverage.size > 0).any():
+        return
+    total = running_sum(coverage.query, coverage.tokens)
+    most = float(total.max(initial=0.0))
+    for budget in _BUDGETS:
+        rows = total <= budget
+        gold = sum_by(coverage.query[rows], coverage.gold[rows], len(coverage.size))
+        yield budget, float(np.nanmean(ratio(gold, coverage.size)))
+        if budget >= most:
             return
-        total = running_sum(coverage.query, coverage.tokens)
-        most = float(total.max(initial=0.0))
-        for budget in _BUDGETS:
-            rows = total <= budget
-            gold = sum_by(coverage.query[rows], coverage.gold[rows], self.gains.size)
-            yield budget, float(np.nanmean(ratio(gold, coverage.size)))
-            if budget >= most:
-                return
 
-    def _oracle(self, parts: Mapping[str, float]) -> dict[str, float]:
-        """What the best order of everything retrieved would score."""
-        every = self._count(self.gains.rank > 0)
-        recall = self._recall(np.minimum(every, self.k) if self.evidence.ids else every)
-        if recall is None:
-            return {}
-        ndcg = parts["score"] + parts["ordering"] + parts["cutoff"]
-        return {"recall": recall, "ndcg": ndcg}
 
-    def _unjudged(self) -> Bounds | None:
-        """What unjudged documents leave open, where gold is ids, each an item."""
-        evidence = self.evidence
-        if not self.evidence.ids or evidence.gold.groups or not evidence.rankings:
-            return None
-        threshold = self.result.policies.threshold
-        labels, rankings = evidence.gold.documents, evidence.rankings
-        return bounds_of(labels, rankings, evidence.depth, self.k, threshold)
+def _oracle(evidence: RunEvidence, parts: Mapping[str, float]) -> dict[str, float]:
+    """What the best order of everything retrieved would score."""
+    every = evidence.hits_within(None)
+    recall = _recall(evidence, every.clip(max=evidence.k) if evidence.ids else every)
+    if recall is None:
+        return {}
+    ndcg = parts["score"] + parts["ordering"] + parts["cutoff"]
+    return {"recall": recall, "ndcg": ndcg}
 
-    def _within(self, k: int) -> Bools:
-        return (self.gains.rank > 0) & (self.gains.rank <= k)
 
-    def _count(self, rows: Bools) -> Ints:
-        return count_by(self.gains.query[rows], self.gains.size)
+def _unjudged(evidence: RunEvidence) -> Bounds | None:
+    """What unjudged documents leave open, where gold is ids, each an item."""
+    if not evidence.ids or evidence.gold.groups or not evidence.rankings:
+        return None
+    labels, threshold = evidence.gold.documents, evidence.threshold
+    return bounds_of(labels, evidence.rankings, evidence.depth, evidence.k, threshold)
 
-    def _recall_at(self, k: int) -> float | None:
-        return self._recall(self._count(self._within(k)))
 
-    def _recall(self, hits: Ints) -> float | None:
-        return _mean(ratio(hits, self.whole))
+def _recall(evidence: RunEvidence, hits: Ints) -> float | None:
+    return _mean(ratio(hits, evidence.relevant))
 
 
 def _mean(values: Floats) -> float | None:

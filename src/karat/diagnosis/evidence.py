@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from karat.data.arrays import Bools
+from karat.data.arrays import Bools, Ints, count_by
 from karat.data.gold import Gold
 from karat.data.runs import Document, ranks_of
 from karat.data.tables import steps
@@ -149,19 +149,22 @@ class MissedItem:
     disguise: str | None = None  # the document that has it in look-alike letters
 
 
-class Evidence:
+class RunEvidence:
     """What there is to go by: rankings, gold and corpus, as far as they are given."""
 
     def __init__(
         self,
         result: Evaluation,
-        matcher: str,
         corpus: Mapping[str, str] | None,
         k: int,
         candidates: Evaluation | None = None,
     ) -> None:
-        matches, threshold = result.matches[matcher], result.policies.threshold
-        self.gains = gains_of(matches, np.arange(len(result.queries)), threshold)
+        matcher, queries = result.default_matcher, np.arange(len(result.queries))
+        self.matches, self.threshold = (
+            result.matches[matcher],
+            result.policies.threshold,
+        )
+        self.gains = gains_of(self.matches, queries, self.threshold)
         # Query -> relevant item -> its first rank; 0: it was not retrieved.
         self.items: dict[str, dict[str, int]] = {query: {} for query in result.queries}
         places, ranks = self.gains.query.tolist(), self.gains.rank.tolist()
@@ -174,7 +177,7 @@ class Evidence:
         self.gold = gold_of(result)
         self.facts, self.corpus = result.facts, corpus
         self.ids, self.judged = matcher.startswith("id"), matcher.startswith("claims")
-        counts = matches.hits.retrieved.tolist()
+        counts = self.matches.hits.retrieved.tolist()
         self.depth = dict(zip(result.queries, counts, strict=True))
         texts = corpus or {}
         self.rankings = {
@@ -188,6 +191,15 @@ class Evidence:
             d.text is not None for row in self.rankings.values() for d in row
         )
         self.has_questions = any(fact.text for fact in self.facts.values())
+
+    @cached_property
+    def relevant(self) -> Ints:
+        """How many relevant items each query has."""
+        return count_by(self.gains.query, self.gains.size)
+
+    def hits_within(self, k: int | None) -> Ints:
+        """How many of them are in the top k, or anywhere."""
+        return count_by(self.gains.query[self.gains.within(k)], self.gains.size)
 
     @cached_property
     def missed(self) -> list[MissedItem]:

@@ -34,6 +34,10 @@ class Gains(NamedTuple):
     rank: Ints  # its first rank; 0: not found
     size: int  # number of queries
 
+    def within(self, k: int | None) -> Bools:
+        """Which items are in the top k, or anywhere."""
+        return (self.rank > 0) & (self.rank <= (self.rank if k is None else k))
+
 
 class Headroom(NamedTuple):
     """What each query lacks to a perfect score, by its causes; NaN without gold.
@@ -78,7 +82,7 @@ def gains_of(matches: Matches, places: Ints, threshold: float | None = None) -> 
 
 def headroom(gains: Gains, k: int) -> Headroom:
     """What each query's ranking lacks to a perfect nDCG at k, by its causes."""
-    retrieved, top = gains.rank > 0, (gains.rank > 0) & (gains.rank <= k)
+    retrieved, top = gains.within(None), gains.within(k)
     score = ndcg_at(gains, gains.rank, k)
     reachable, within = ideal(gains, retrieved, k), ideal(gains, top, k)
     return Headroom(score, within - score, reachable - within, 1.0 - reachable)

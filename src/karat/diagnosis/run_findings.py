@@ -11,7 +11,7 @@ import numpy as np
 from karat.data.arrays import Floats
 from karat.data.tables import counted, number
 from karat.diagnosis.diagnosis import CAUSES, Miss, Related, RunFinding
-from karat.diagnosis.evidence import Evidence, MissedItem, key_of
+from karat.diagnosis.evidence import MissedItem, RunEvidence, key_of
 
 # So many standard deviations are no chance.
 _BEYOND = 3.0
@@ -48,7 +48,7 @@ def _is_no_chance(count: int, chances: Floats) -> bool:
     return count - float(chances.sum()) >= _BEYOND * math.sqrt(max(spread, _HALF))
 
 
-def _reversed(evidence: Evidence) -> Detection | None:
+def _reversed(evidence: RunEvidence) -> Detection | None:
     """Relevant items stand at the end of rankings, and not at their beginning."""
     depth, ends = {}, []
     for query, row in evidence.items.items():
@@ -80,7 +80,7 @@ def _reversed(evidence: Evidence) -> Detection | None:
     return Detection(sentence, worse, explains)
 
 
-def _mixed_up(evidence: Evidence) -> Detection | None:
+def _mixed_up(evidence: RunEvidence) -> Detection | None:
     """Queries find nothing, and what they should find is on top for other queries."""
     empty: dict[str, list[MissedItem]] = {}
     for one in evidence.missed:
@@ -127,7 +127,7 @@ def _mixed_up(evidence: Evidence) -> Detection | None:
     return Detection(sentence, count, explains)
 
 
-def _hubs(evidence: Evidence) -> Detection | None:
+def _hubs(evidence: RunEvidence) -> Detection | None:
     """Some documents are in the top k of most queries, and relevant to few."""
     queries, owners = len(evidence.rankings), evidence.owners
     least = max(_HALF * queries, _SOME * evidence.k * queries / max(1, len(owners)))
@@ -163,7 +163,7 @@ def _hubs(evidence: Evidence) -> Detection | None:
     return Detection(sentence, len(own), explains)
 
 
-def _too_few(evidence: Evidence) -> Detection | None:
+def _too_few(evidence: RunEvidence) -> Detection | None:
     """Queries have fewer than k documents."""
     k = evidence.k
     depth = {q: max(0, evidence.depth[q]) for q, own in evidence.items.items() if own}
@@ -184,7 +184,7 @@ def _too_few(evidence: Evidence) -> Detection | None:
     return Detection(sentence, len(few), explains, whole)
 
 
-def _never_retrieved(evidence: Evidence) -> Detection | None:
+def _never_retrieved(evidence: RunEvidence) -> Detection | None:
     """Gold items that were not retrieved are retrieved by no other query either."""
     corpus = evidence.corpus
     absent = [
@@ -222,7 +222,7 @@ def _never_retrieved(evidence: Evidence) -> Detection | None:
     return Detection(sentence, queries, explains)
 
 
-def _ties(evidence: Evidence) -> Detection | None:
+def _ties(evidence: RunEvidence) -> Detection | None:
     """The k-th document has the same score as the next one."""
     k, rankings = evidence.k, evidence.rankings
     scores = {q: [d.score for d in row] for q, row in rankings.items() if len(row) > k}
@@ -246,7 +246,7 @@ def _ties(evidence: Evidence) -> Detection | None:
     return Detection(sentence, len(tied), explains, whole)
 
 
-_DETECTORS: dict[str, Callable[[Evidence], Detection | None]] = {
+_DETECTORS: dict[str, Callable[[RunEvidence], Detection | None]] = {
     "ranking reversed": _reversed,
     "results of another query": _mixed_up,
     "displaced by a hub": _hubs,
@@ -256,7 +256,7 @@ _DETECTORS: dict[str, Callable[[Evidence], Detection | None]] = {
 }
 
 
-def detect(evidence: Evidence) -> dict[str, Detection]:
+def detect(evidence: RunEvidence) -> dict[str, Detection]:
     """Everything that is wrong with a run as a whole, by its cause."""
     every = ((kind, detector(evidence)) for kind, detector in _DETECTORS.items())
     return {kind: one for kind, one in every if one is not None}
