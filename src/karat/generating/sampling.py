@@ -22,10 +22,7 @@ _TWO_HOPS = (2, 5, 8)
 
 
 class PassageSearch:
-    """The passages of a corpus by number, and search by words among them.
-
-    A passage is a span of its source, and has the id of the corpus' document.
-    """
+    """Passages of a corpus by number, spans of their sources, and search by words."""
 
     def __init__(self, corpus: Corpus) -> None:
         self.passages: dict[str, Span] = {}

@@ -60,15 +60,12 @@ _TEXT = {"type": "string"}
 
 @dataclass(frozen=True)
 class Written:
-    """A question, empty where there is nothing to ask, its answer, and its claims.
-
-    `named` has the numbers of the passages that state each claim.
-    """
+    """A question, empty where there is nothing to ask, its answer, and its claims."""
 
     question: str
     answer: str = ""
     claims: tuple[Item, ...] = ()
-    named: tuple[tuple[int, ...], ...] = ()
+    named: tuple[tuple[int, ...], ...] = ()  # the passages that state each claim
 
 
 def write_question(
