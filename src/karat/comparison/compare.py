@@ -220,7 +220,7 @@ def _changes(
     """Candidate -> the kind of change at the depth of each metric, where hits tell."""
     baseline = pairings[0].baseline
     depths = dict.fromkeys(
-        (baseline.matchers.get(metric, "id"), _depth(baseline, metric))
+        (baseline.matchers.get(metric, "id"), baseline[metric].depth)
         for metric in metrics
     )
     changes: dict[str, list[Change]] = {}
@@ -350,12 +350,6 @@ def _check_choices(test: Any, correction: Any, margin: Any, cluster: Any) -> Non
     if test == "wilcoxon" and (cluster is not None or margin):
         what = "clusters" if cluster is not None else "interval to hold to a margin"
         raise UsageError(f"the wilcoxon test knows no {what}: take sign-flip or t")
-
-
-def _depth(baseline: Evaluation, metric: str) -> int | None:
-    """How deep a metric looks; None for the whole ranking."""
-    k = getattr(read_metric(metric), "k", None)
-    return max(baseline[metric].cutoffs, default=k if isinstance(k, int) else None)
 
 
 def _notes(

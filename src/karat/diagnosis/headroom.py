@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations_with_replacement
 from operator import attrgetter
@@ -14,10 +14,11 @@ from karat.data.arrays import Bools, Floats, Ints, place_by, ratio, sum_by
 from karat.data.hits import Hits, is_relevant
 from karat.data.matches import Matches
 from karat.data.runs import Document, Labels, ranks_of
-from karat.metrics import read_metric
 from karat.metrics.gains import NDCG
+from karat.metrics.precision_recall import Hit, Precision, Recall
+from karat.metrics.ranking import AveragePrecision, ReciprocalRank
 
-_METRICS = ("ndcg", "ap", "recall", "hit", "rr", "precision")
+_BINARY = (AveragePrecision, Recall, Hit, ReciprocalRank, Precision)
 # So many ways to grade the unjudged documents of a query are all tried.
 _MOST_WAYS = 256
 # Where k documents are relevant or not, there are k ways: so many grades at a time.
@@ -201,28 +202,20 @@ def bounds_of(
     every = {grade for row in labels.values() for grade in row.values()}
     grades = tuple(sorted(grade for grade in every if grade > 0)) or (1.0,)
     judged = [1 - len(q.unjudged) / q.top if q.top else math.nan for q in queries]
-    metrics: dict[str, Any] = {f"{n}@{k}": read_metric(f"{n}@{k}") for n in _METRICS}
-    for name, metric in metrics.items():
-        # nDCG pays every grade what it is worth, whatever counts as relevant.
-        if not isinstance(metric, NDCG):
-            metrics[name] = replace(metric, threshold=threshold)
-    plain = _hits(queries, [np.zeros((1, len(q.unjudged))) for q in queries])
-    scores = {name: metric.score(plain[0]) for name, metric in metrics.items()}
+    # nDCG pays every grade what it is worth, whatever counts as relevant.
+    metrics = [NDCG(k=k), *(one(k=k, threshold=threshold) for one in _BINARY)]
+    plain, _ = _hits(queries, [np.zeros((1, len(q.unjudged))) for q in queries])
     exact = [_ways(len(q.unjudged), grades) is not None for q in queries]
     size = max(1, _CELLS // k**2)
     blocks = [queries[at : at + size] for at in range(0, len(queries), size)]
-    worst, best = (
-        {
-            name: np.concatenate(
-                [np.zeros(0), *(_limit(one, own, grades, best=b) for own in blocks)]
-            )
-            for name, one in metrics.items()
-        }
-        for b in (False, True)
-    )
-    return Bounds(
-        worst, best, scores, np.array(exact), np.array(judged), _next(queries)
-    )
+    bounds = Bounds({}, {}, {}, np.array(exact), np.array(judged), _next(queries))
+    for metric in metrics:
+        name = f"{metric.name}@{k}"
+        bounds.scores[name] = metric.score(plain)
+        for limits, best in ((bounds.worst, False), (bounds.best, True)):
+            parts = [_limit(metric, own, grades, best=best) for own in blocks]
+            limits[name] = np.concatenate([np.zeros(0), *parts])
+    return bounds
 
 
 def _read(

@@ -9,7 +9,6 @@ from karat.data.gold import labeller_notices
 from karat.data.matches import Matches
 from karat.data.queries import Query
 from karat.data.runs import Notice
-from karat.data.spelling import parse
 from karat.stats.clusters import sample_of
 from karat.stats.intervals import gaffke_interval
 
@@ -109,12 +108,7 @@ def _depth(result: "Evaluation") -> Iterator[Notice]:
     if found is None or np.count_nonzero(there) < _ENOUGH:
         return
     held = found.hits.retrieved[there]
-    deepest: dict[str, int] = {}
-    for label in result:
-        k = parse(label).k
-        deepest[label] = max(
-            result[label].cutoffs, default=k if isinstance(k, int) else 0
-        )
+    deepest = {name: column.depth or 0 for name, column in result.columns.items()}
     name = max(deepest, key=deepest.__getitem__, default="")
     most = int(np.quantile(held, _NEARLY_ALL, method="inverted_cdf"))
     if name and 0 < most < deepest[name]:

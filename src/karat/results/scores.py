@@ -152,6 +152,12 @@ class MetricScores:
         return len(self.defined)
 
     @property
+    def depth(self) -> int | None:
+        """How deep the metric looks; None for the whole ranking."""
+        k = parse(self.metric).k
+        return max(self.cutoffs, default=k if isinstance(k, int) else None)
+
+    @property
     def failed(self) -> int:
         """Number of queries whose score could not be computed."""
         return len(self.failures)
