@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+import karat
 import karat.history
 from karat import Evaluation, compare, evaluate, load
 from karat.extend import Claims, DataError, UnknownNameError, UsageError
@@ -124,6 +125,37 @@ def test_of_several_people_the_median_counts(store: Store) -> None:
     assert store.gold(version=3).documents["q0"]["d3"] == 1.5
     assert "d3" not in store.gold(version=1).documents["q0"]
     assert [one.who for one in store.labels(query="q0")] == ["ann", "bo", "cy", "bo"]
+
+
+def test_versions_of_the_gold_differ_by_what_people_and_files_said(
+    store: Store,
+) -> None:
+    store.push(result({"q0": ["d1", "d5"], "q1": ["d1"]}))
+    store.label([label("q0", "d5", 3), label("q0", "d0", 1)])
+    store.label([label("q0", "d5", 1, "bo")])
+    (dropped,) = store.label([label("q1", "d1", 0)]).labels
+    store.undo(dropped, who="ann")
+    store.replace_gold(karat.read_gold({"q1": {"d7": 2}}))
+    changes = store.gold_changes(1, 6)
+    assert [tuple(one) for one in changes] == [
+        ("q0", "d5", None, 2.0, ("ann", "bo")),
+        ("q1", "d1", 2.0, None, ("ann",)),
+        ("q1", "far", 1.0, None, ()),
+        ("q1", "d7", None, 2.0, ()),
+    ]
+    # By hand or by the whole gold of both versions, the same.
+    for first, second in ((0, 6), (1, 2), (2, 4), (3, 3), (4, 5)):
+        old, new = (store.gold(version=v).documents for v in (first, second))
+        slow = {
+            (query, item, old.get(query, {}).get(item), new.get(query, {}).get(item))
+            for query in {**old, **new}
+            for item in {**old.get(query, {}), **new.get(query, {})}
+        }
+        quick = {tuple(one[:4]) for one in store.gold_changes(first, second)}
+        assert quick == {one for one in slow if one[2] != one[3]}
+    for wrong in ((2, 1), (0, 9), (-1, 2)):
+        with pytest.raises(UsageError, match="gold versions 0 to 6, the earlier"):
+            store.gold_changes(*wrong)
 
 
 def test_the_same_result_is_stored_once(store: Store) -> None:

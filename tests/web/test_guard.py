@@ -49,6 +49,7 @@ WAYS = [
         "DELETE /api/p/{project}/labels/{label} label",
         "GET /api/p/{project}/labels/next label",
         "GET /api/p/{project}/gold/{file} read",
+        "GET /api/p/{project}/gold/{earlier}/{later} read",
         "",
     ]
     if line
@@ -65,6 +66,8 @@ PARTS = {
     "run": "1",
     "first": "1",
     "second": "2",
+    "earlier": "0",
+    "later": "1",
     "query": "q1",
     "label": "1",
     "file": "latest.qrels",

@@ -141,6 +141,22 @@ def test_any_version_of_the_gold_can_be_had(
     assert "q1 human:label b 2" in latest
 
 
+def test_versions_of_the_gold_are_compared(serve: Callable[[], Served]) -> None:
+    served = serve()
+    for who, grade in (("label", 3), ("bo", 1)):
+        served.ask(who, "POST", "/api/p/help/labels", json={**LABEL, "grade": grade})
+    said = served.ask("read", "GET", "/api/p/help/gold/1/3").json()
+    change = {"query": "q1", "item": "b", "before": None, "after": 2.0}
+    assert said == {"changes": [{**change, "who": ["label", "bo"]}]}
+    page = served.ask("read", "GET", "/p/help/gold").text
+    assert "From version 2 to 3: 1 grade" in page
+    assert "From version 0 to 3: 4 grades" in (
+        served.ask("read", "GET", "/p/help/gold?earlier=0").text
+    )
+    for address in ("/api/p/help/gold/3/1", "/api/p/help/gold/1/x"):
+        assert served.ask("read", "GET", address).status_code == 422
+
+
 def test_any_two_runs_can_be_compared(serve: Callable[[], Served]) -> None:
     served = serve()
     said = served.ask("read", "GET", "/api/p/help/compare/1/2").json()

@@ -4,7 +4,7 @@ with karat.history.open("history.db") as store:
     store.push(result, commit="a1b2c3", branch="main")
 """
 
-from karat.history.gold import StoredLabel
+from karat.history.gold import GoldChange, StoredLabel
 from karat.history.store import Change, Pushed, Rescored, Store, StoredRun
 from karat.history.tokens import Token
 
@@ -12,6 +12,7 @@ open = Store
 
 __all__ = [
     "Change",
+    "GoldChange",
     "Pushed",
     "Rescored",
     "Store",

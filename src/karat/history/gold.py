@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Final, NamedTuple, cast
 
-from karat.data.gold import Gold
+from karat.data.gold import KINDS, Gold
 from karat.errors import DataError, UsageError
 from karat.reading.labels import UNDECIDED, apply_labels
 from karat.results.plain_values import as_plain, from_plain
@@ -55,6 +55,24 @@ class StoredLabel(NamedTuple):
     why: str
 
 
+class GoldChange(NamedTuple):
+    """A grade that is another in a later version of the gold.
+
+    Attributes:
+        query: of which query.
+        item: id of the document, or the text where it has none.
+        before: the grade; None where there was none.
+        after: the grade now; None where there is none any more.
+        who: the people who labelled it in between; none where only the file changed.
+    """
+
+    query: str
+    item: str
+    before: float | None
+    after: float | None
+    who: tuple[str, ...]
+
+
 def gold_for(gold: Gold, names: Mapping[str, str]) -> Gold:
     """The gold of queries under other names: name -> the query whose gold it has."""
     parts: dict[str, Any] = {
@@ -91,6 +109,13 @@ class StoredGold:
         )
         return int(row.fetchone()[0])
 
+    def check(self, *versions: int) -> None:
+        """Refuse versions that there are not, or that are in the wrong order."""
+        every = [0, *versions, self.version]
+        if every != sorted(every):
+            problem = f"there are gold versions 0 to {self.version}, the earlier first"
+            raise UsageError(problem)
+
     def fingerprints(self) -> dict[str, str | None]:
         """The digest of each query's gold; None of those that have none."""
         query = "select name, fingerprint from query where project=?"
@@ -109,6 +134,29 @@ class StoredGold:
         """The gold as it was."""
         bodies = (self._resolved(query, version) for query in self.fingerprints())
         return _merged(filter(None, bodies), name)
+
+    def changes(self, first: int, second: int) -> list[GoldChange]:
+        """The grades that differ between two versions, query by query."""
+        words: dict[str, dict[str, dict[str, None]]] = {}
+        for query, item, who in self._db.execute(
+            "select query, coalesce(document, text), who from label where project=?1 "
+            "and version>?2 and version<=?3 union all select query, null, null from "
+            "gold where project=?1 and version>?2 and version<=?3",
+            (self._project, first, second),
+        ):
+            words.setdefault(query, {}).setdefault(item, {})[who] = None
+        changes = []
+        for query, said in words.items():
+            old, new = (
+                _grades(self._resolved(query, version), query)
+                for version in (first, second)
+            )
+            for item in {**old, **new}:
+                before, after = old.get(item), new.get(item)
+                if before != after:
+                    who = tuple(said.get(item, ()))
+                    changes.append(GoldChange(query, item, before, after, who))
+        return changes
 
     def labels(self, query: str | None = None) -> list[StoredLabel]:
         """Every label ever given, or those of one query, the oldest first."""
@@ -214,6 +262,16 @@ class StoredGold:
                     "update query set fingerprint=?, gold=? where project=? and name=?",
                     (_merged([body]).fingerprint(query), body, self._project, query),
                 )
+
+
+def _grades(body: str | None, query: str) -> dict[str, float]:
+    """The grade of each document, and of each text."""
+    gold = _merged([] if body is None else [body])
+    grades = dict(gold.documents.get(query, {}))
+    for kind in KINDS[1:]:
+        for item in getattr(gold, kind).get(query, ()):
+            grades[item.text or item.id] = item.grade
+    return grades
 
 
 def _body(gold: Gold, query: str) -> str:

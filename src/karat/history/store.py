@@ -21,7 +21,7 @@ import numpy as np
 from karat.data.gold import Gold
 from karat.data.queries import Query
 from karat.errors import UnknownNameError, UsageError
-from karat.history.gold import StoredGold, StoredLabel, gold_for
+from karat.history.gold import GoldChange, StoredGold, StoredLabel, gold_for
 from karat.history.rankings import add_rankings, read_rankings
 from karat.history.schema import connect, transaction
 from karat.history.scoring import (
@@ -458,9 +458,25 @@ class Store(AbstractContextManager["Store"]):
         """The gold of today, or of an earlier version."""
         gold = StoredGold(self._db, self._project(project))
         version = gold.version if version is None else version
-        if not 0 <= version <= gold.version:
-            raise UsageError(f"{project} has gold versions 0 to {gold.version}")
+        gold.check(version)
         return gold.at_version(version, project)
+
+    def gold_changes(
+        self, first: int, second: int, project: str = PROJECT
+    ) -> list[GoldChange]:
+        """The grades that differ between two versions of the gold, and who gave them.
+
+        Args:
+            first: the earlier version.
+            second: the later one.
+            project: its name.
+
+        Raises:
+            UsageError: there is no such version.
+        """
+        gold = StoredGold(self._db, self._project(project))
+        gold.check(first, second)
+        return gold.changes(first, second)
 
     def _project(self, name: str) -> int:
         row = self._db.execute("select id from project where name=?", (name,))

@@ -131,6 +131,13 @@ def get_gold(call: Call) -> Response:
     return Response(data.getvalue(), headers=headers, media_type="text/plain")
 
 
+def get_gold_changes(call: Call) -> Response:
+    """The grades that differ between two versions of the gold."""
+    earlier, later = (call.whole(name, 0) for name in ("earlier", "later"))
+    changes = call.store.gold_changes(earlier, later, call.project)
+    return json_answer({"changes": [one._asdict() for one in changes]})
+
+
 def comparison_of(call: Call, first: str, second: str) -> Comparison:
     """Two stored runs on their common queries."""
     one, two = (call.store.scores(call.run(text).id) for text in (first, second))

@@ -49,6 +49,7 @@ WAYS: Sequence[Way] = (
     Way("DELETE", "/api/p/{project}/labels/{label}", "label", api.undo_label),
     Way("GET", "/api/p/{project}/labels/next", "label", api.get_next),
     Way("GET", "/api/p/{project}/gold/{file}", "read", api.get_gold),
+    Way("GET", "/api/p/{project}/gold/{earlier}/{later}", "read", api.get_gold_changes),
 )
 PUBLIC = {
     "/api/health": "application/json",

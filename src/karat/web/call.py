@@ -42,8 +42,8 @@ class Call:
         return every[text]
 
     def whole(self, name: str, default: int) -> int:
-        """A number behind the question mark."""
-        text = self.asked.get(name, "") or str(default)
+        """A number in the path, or behind the question mark."""
+        text = self.names.get(name) or self.asked.get(name) or str(default)
         if not (text.isascii() and text.isdigit() and len(text) < 7):  # noqa: PLR2004
             raise UsageError(f"{name} must be a whole number, got {text[:80]!r}")
         return int(text)

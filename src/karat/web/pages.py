@@ -1,6 +1,6 @@
 """The pages of the workbench, each made on the server of the reports' own parts."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.resources import as_file, files
 from typing import Any
 from urllib.parse import parse_qs, urlencode
@@ -345,6 +345,7 @@ def gold_page(call: Call) -> Response:
         for form in ("qrels", "jsonl")
     ]
     parts = [section("files", "Download", tag("p", links[0], " ", links[1]))]
+    parts.append(section("changes", "What changed", *_gold_changes(call)))
     if rows:
         agreed = grid(Table(columns, rows, texts=(0,)))
         parts.append(section("agreement", "Agreement", agreed))
@@ -356,6 +357,37 @@ def gold_page(call: Call) -> Response:
     if end > _SHOWN:
         parts.append(tag("p", _link(f"?page={page + 1}", "Older labels")))
     return _framed(call, f"Gold of {call.project}", parts)
+
+
+def _gold_changes(call: Call) -> Iterator[Markup]:
+    """The grades that differ between two versions: by default the last two."""
+    version = call.store.gold_version(call.project)
+    later = call.whole("later", version)
+    earlier = call.whole("earlier", max(0, later - 1))
+    changes = call.store.gold_changes(earlier, later, call.project)
+    yield tag(
+        "form",
+        _field("earlier", str(earlier), kind="number"),
+        _field("later", str(later), kind="number"),
+        tag("button", "Show"),
+        _class="tools",
+    )
+    rows = [
+        [
+            _query_link(call, one.query),
+            one.item[:80],
+            *(DASH if g is None else f"{g:g}" for g in (one.before, one.after)),
+            ", ".join(one.who) or "gold file",
+        ]
+        for one in changes[:_SHOWN]
+    ]
+    told = f"From version {earlier} to {later}: {counted(len(changes), 'grade')}"
+    yield tag(
+        "p", f"{told}, of which {len(rows)} are here" if changes[_SHOWN:] else told
+    )
+    if rows:
+        columns = ["query", "document", "before", "after", "by"]
+        yield grid(Table(columns, rows, texts=(0, 1, 4)))
 
 
 def _label_table(call: Call, labels: Iterable[StoredLabel]) -> Table:
