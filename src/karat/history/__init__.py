@@ -5,7 +5,8 @@ with karat.history.open("history.db") as store:
 """
 
 from karat.history.gold import GoldChange, StoredLabel
-from karat.history.store import Change, Pushed, Rescored, Store, StoredRun
+from karat.history.scoring import Change
+from karat.history.store import Pushed, Rescored, Store, StoredRun
 from karat.history.tokens import Token
 
 open = Store

@@ -1,6 +1,8 @@
 """What is stored of an evaluation, and how its rankings are scored again."""
 
-from collections.abc import Mapping, Sequence
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, Final, NamedTuple
 
@@ -13,9 +15,11 @@ from karat.data.queries import Query
 from karat.data.runs import Document
 from karat.data.spelling import LETTER
 from karat.evaluation import evaluate
+from karat.history.gold import StoredGold, gold_for
+from karat.history.rankings import read_rankings
 from karat.results.evaluation import Evaluation
 from karat.results.plain_values import from_plain
-from karat.results.scores import read_measure
+from karat.results.scores import MetricScores, read_measure
 
 _SWITCHES: Final = tuple(
     field.name
@@ -23,6 +27,15 @@ _SWITCHES: Final = tuple(
     # Rankings are stored in their order.
     if field.name not in {"precision", "ties", "extra", "force"}
 )
+
+
+class Change(NamedTuple):
+    """How the mean of a run's metric moved."""
+
+    run: int
+    metric: str
+    before: float | None
+    after: float | None
 
 
 class RunFacts(NamedTuple):
@@ -95,3 +108,85 @@ def bare(result: Evaluation) -> Evaluation:
     }
     less = replace(result, queries=(), columns=columns, matches={}, kept={}, facts={})
     return replace(less, labels=None, fingerprints=(), own_k=None)
+
+
+def mean_of(column: MetricScores) -> float | None:
+    """The mean, if there is one."""
+    mean = column.mean
+    return None if np.isnan(mean) else mean
+
+
+def rescore(
+    db: sqlite3.Connection,
+    project: int,
+    queries: Iterable[str],
+    only: int | None = None,
+) -> tuple[Change, ...]:
+    """Score queries again in all runs, or in one, and store what changed."""
+    wanted = dict.fromkeys(queries)
+    gold = StoredGold(db, project)
+    labels, version = gold.of(wanted), gold.version
+    moved: dict[tuple[int, str], Change] = {}
+    groups = db.execute(
+        "select ids, scoring, json_group_array(run.id) from run join query_set on "
+        "query_set=query_set.id where run.project=? and (? is null or run.id=?) "
+        "group by query_set, scoring",
+        (project, only, only),
+    ).fetchall()
+    for ids, saved, numbers in groups:
+        scoring, runs = json.loads(saved), json.loads(numbers)
+        places = {n: q for n, q in enumerate(json.loads(ids)) if q in wanted}
+        batches: list[Any] = [(runs, place) for place in places]
+        if len(places) > len(runs):
+            # It takes less to go through the runs than through the queries.
+            batches = [([run], None) for run in runs]
+        for part, place in batches if scoring[2] else ():
+            rankings = {
+                f"{ranking.run} {ranking.place}": ranking
+                for ranking in read_rankings(db, part, place)
+                if ranking.place in places
+            }
+            if not rankings:
+                continue
+            names = {name: places[r.place] for name, r in rankings.items()}
+            result = score_again(
+                {name: ranking.documents for name, ranking in rankings.items()},
+                gold_for(labels, names),
+                scoring,
+                {name: Query(name, k=r.k) for name, r in rankings.items()},
+            )
+            where = [(r.run, r.place) for r in rankings.values()]
+            for change in _patch(db, result, where, scoring[2], version):
+                key = change.run, change.metric
+                before = moved.get(key, change).before
+                moved[key] = change._replace(before=before)
+    changes = sorted(moved.values(), key=lambda change: change.run)
+    return tuple(one for one in changes if one.before != one.after)
+
+
+def _patch(
+    db: sqlite3.Connection,
+    result: Evaluation,
+    where: Sequence[tuple[int, int]],
+    averages: Mapping[str, Any],
+    version: int,
+) -> Iterator[Change]:
+    """Put scores into the stored columns: of which run and query is in `where`."""
+    for metric, average in averages.items():
+        fresh: dict[int, dict[int, float]] = {}
+        for (run, place), score in zip(where, result[metric].scores, strict=True):
+            fresh.setdefault(run, {})[place] = float(score)
+        stored = db.execute(
+            "select run, score.value, mean from score join json_each(?) as one on "
+            "run=one.value where metric=?",
+            (json.dumps([*fresh]), metric),
+        ).fetchall()
+        for run, value, before in stored:
+            scores = np.frombuffer(value, "<f8").copy()
+            scores[[*fresh[run]]] = [*fresh[run].values()]
+            mean = mean_of(MetricScores(metric, scores, average=average))
+            db.execute(
+                "update score set value=?, mean=?, version=? where run=? and metric=?",
+                (scores.tobytes(), mean, version, run, metric),
+            )
+            yield Change(run, metric, before, mean)

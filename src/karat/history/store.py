@@ -7,7 +7,7 @@ have of a query are scored again, as so many queries of one run with the same go
 
 import json
 import zlib
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -21,14 +21,17 @@ import numpy as np
 from karat.data.gold import Gold
 from karat.data.queries import Query
 from karat.errors import UnknownNameError, UsageError
-from karat.history.gold import GoldChange, StoredGold, StoredLabel, gold_for
+from karat.history.gold import GoldChange, StoredGold, StoredLabel
 from karat.history.rankings import add_rankings, read_rankings
 from karat.history.schema import connect, transaction
 from karat.history.scoring import (
+    Change,
     RunFacts,
     bare,
     frozen_columns,
     gold_of,
+    mean_of,
+    rescore,
     score_again,
 )
 from karat.history.tokens import StoredTokens
@@ -77,15 +80,6 @@ class Pushed(NamedTuple):
     run: int
     is_new: bool
     differing: tuple[str, ...] = ()
-
-
-class Change(NamedTuple):
-    """How the mean of a run's metric moved."""
-
-    run: int
-    metric: str
-    before: float | None
-    after: float | None
 
 
 class Rescored(NamedTuple):
@@ -211,14 +205,14 @@ class Store(AbstractContextManager["Store"]):
             self._db.executemany(
                 "insert into score values(?,?,?,?,?,?)",
                 [
-                    (run, m, _mean(c), value, gold.version, frozen.get(m, ""))
+                    (run, m, mean_of(c), value, gold.version, frozen.get(m, ""))
                     for (m, c), value in zip(result.items(), values, strict=True)
                 ],
             )
             known = gold.fingerprints()
             pairs = zip(result.queries, result.digests, strict=True)
             differing = tuple(q for q, digest in pairs if known[q] != digest)
-            self._rescore(number, differing, run)
+            rescore(self._db, number, differing, run)
         return Pushed(int(run or 0), True, differing)  # noqa: FBT003
 
     def runs(
@@ -256,7 +250,7 @@ class Store(AbstractContextManager["Store"]):
             queries = self.tagged(tag, project)
             for run in means:
                 part = self.scores(run, queries)
-                means[run] = {metric: _mean(c) for metric, c in part.items()}
+                means[run] = {metric: mean_of(c) for metric, c in part.items()}
         return [
             StoredRun(run, name, commit, own, when, means[run], frozen[run])
             for run, name, commit, own, when in rows
@@ -418,7 +412,7 @@ class Store(AbstractContextManager["Store"]):
             number = self._project(project)
             gold = StoredGold(self._db, number)
             added = gold.add_labels(rows, at or _now())
-            changes = self._rescore(number, [row["query"] for row in rows])
+            changes = rescore(self._db, number, [row["query"] for row in rows])
             return Rescored(gold.version, changes, tuple(added))
 
     def undo(
@@ -432,7 +426,7 @@ class Store(AbstractContextManager["Store"]):
         with transaction(self._db):
             number = self._project(project)
             gold = StoredGold(self._db, number)
-            changes = self._rescore(number, [gold.undo(label, who, at or _now())])
+            changes = rescore(self._db, number, [gold.undo(label, who, at or _now())])
             return Rescored(gold.version, changes)
 
     def replace_gold(self, gold: Gold, *, project: str = PROJECT) -> Rescored:
@@ -442,7 +436,7 @@ class Store(AbstractContextManager["Store"]):
             stored = StoredGold(self._db, number)
             known = stored.fingerprints()
             changed = stored.replace(gold, [q for q in gold.queries if q in known])
-            return Rescored(stored.version, self._rescore(number, changed))
+            return Rescored(stored.version, rescore(self._db, number, changed))
 
     def labels(
         self, project: str = PROJECT, query: str | None = None
@@ -518,78 +512,6 @@ class Store(AbstractContextManager["Store"]):
         added = "insert into query_set(project, digest, ids) values(?,?,?)"
         return int(self._db.execute(added, (project, digest, ids)).lastrowid or 0)
 
-    def _rescore(
-        self, project: int, queries: Iterable[str], only: int | None = None
-    ) -> tuple[Change, ...]:
-        """Score queries again in all runs, or in one, and store what changed."""
-        wanted = dict.fromkeys(queries)
-        gold = StoredGold(self._db, project)
-        labels, version = gold.of(wanted), gold.version
-        moved: dict[tuple[int, str], Change] = {}
-        groups = self._db.execute(
-            "select ids, scoring, json_group_array(run.id) from run join query_set on "
-            "query_set=query_set.id where run.project=? and (? is null or run.id=?) "
-            "group by query_set, scoring",
-            (project, only, only),
-        ).fetchall()
-        for ids, saved, numbers in groups:
-            scoring, runs = json.loads(saved), json.loads(numbers)
-            places = {n: q for n, q in enumerate(json.loads(ids)) if q in wanted}
-            batches: list[Any] = [(runs, place) for place in places]
-            if len(places) > len(runs):
-                # It takes less to go through the runs than through the queries.
-                batches = [([run], None) for run in runs]
-            for part, place in batches if scoring[2] else ():
-                rankings = {
-                    f"{ranking.run} {ranking.place}": ranking
-                    for ranking in read_rankings(self._db, part, place)
-                    if ranking.place in places
-                }
-                if not rankings:
-                    continue
-                names = {name: places[r.place] for name, r in rankings.items()}
-                result = score_again(
-                    {name: ranking.documents for name, ranking in rankings.items()},
-                    gold_for(labels, names),
-                    scoring,
-                    {name: Query(name, k=r.k) for name, r in rankings.items()},
-                )
-                where = [(r.run, r.place) for r in rankings.values()]
-                for change in self._patch(result, where, scoring[2], version):
-                    key = change.run, change.metric
-                    before = moved.get(key, change).before
-                    moved[key] = change._replace(before=before)
-        changes = sorted(moved.values(), key=lambda change: change.run)
-        return tuple(one for one in changes if one.before != one.after)
-
-    def _patch(
-        self,
-        result: Evaluation,
-        where: Sequence[tuple[int, int]],
-        averages: Mapping[str, Any],
-        version: int,
-    ) -> Iterator[Change]:
-        """Put scores into the stored columns: of which run and query is in `where`."""
-        for metric, average in averages.items():
-            fresh: dict[int, dict[int, float]] = {}
-            for (run, place), score in zip(where, result[metric].scores, strict=True):
-                fresh.setdefault(run, {})[place] = float(score)
-            stored = self._db.execute(
-                "select run, score.value, mean from score join json_each(?) as one on "
-                "run=one.value where metric=?",
-                (json.dumps([*fresh]), metric),
-            ).fetchall()
-            for run, value, before in stored:
-                scores = np.frombuffer(value, "<f8").copy()
-                scores[[*fresh[run]]] = [*fresh[run].values()]
-                mean = _mean(MetricScores(metric, scores, average=average))
-                self._db.execute(
-                    "update score set value=?, mean=?, version=? where run=? and "
-                    "metric=?",
-                    (scores.tobytes(), mean, version, run, metric),
-                )
-                yield Change(run, metric, before, mean)
-
 
 def _digest(*parts: str | bytes) -> str:
     digest = blake2b(digest_size=16)
@@ -598,11 +520,6 @@ def _digest(*parts: str | bytes) -> str:
         digest.update(len(code).to_bytes(8, "little"))
         digest.update(code)
     return digest.hexdigest()
-
-
-def _mean(column: MetricScores) -> float | None:
-    mean = column.mean
-    return None if np.isnan(mean) else mean
 
 
 def _now() -> str:

@@ -18,7 +18,8 @@ from karat.history.labelling import (
     last_words,
     next_to_label,
 )
-from karat.history.store import Change, Rescored
+from karat.history.scoring import Change
+from karat.history.store import Rescored
 from karat.reading.files import decode_json, decode_text
 from karat.reading.write import write
 from karat.reports.details import Details, Text
