@@ -24,7 +24,7 @@ from karat.data.gold import Gold
 from karat.data.queries import Dataset
 from karat.data.tables import counted
 from karat.errors import DataError, UsageError
-from karat.generating.decisions import (
+from karat.generating.question_set import (
     apply_decisions,
     drawn_questions,
     read_questions,

@@ -1,7 +1,7 @@
-"""Generating questions: rounds of writing and checking, until there are enough."""
+"""Generating questions: rounds of writing, checking and completing, until enough."""
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -10,19 +10,20 @@ from random import Random
 from typing import Any, TypeVar
 
 from karat.data.judgements import Failure
+from karat.data.policies import Policies
 from karat.data.queries import Corpus
-from karat.errors import ParameterError, UsageError
-from karat.generating.certifying import certify, confirm
-from karat.generating.completing import complete
+from karat.errors import DataError, ParameterError, UsageError
+from karat.generating.conversations import STYLES, certify, confirm, write_question
 from karat.generating.question_set import Candidate, QuestionSet, question_set
 from karat.generating.rules import EarlierQuestions, check_rules
 from karat.generating.sampling import PassageSearch
-from karat.generating.writing import STYLES, write_question
+from karat.judging.grading import grade_pool
 from karat.judging.session import DryRun, JudgeSession
 from karat.llm import Settings, Stage
 from karat.llm.run_jobs import Job
 from karat.reading.files import decode_text, open_binary
 from karat.reading.readers import read_corpus, read_queries
+from karat.retrieving.retrieve import retrieve
 
 T = TypeVar("T")
 _HOPS = (1, 2)
@@ -32,6 +33,10 @@ _EXAMPLES = 10
 _ATTEMPTS = 5
 # Files of one query in a line.
 _PLAIN = ("", ".txt", ".log")
+# A question that more passages answer is too vague.
+_MOST_RELEVANT = 30
+# How deep rankings are read, so that a vague question is found out.
+_DEPTH = 2 * _MOST_RELEVANT
 
 
 def generate(  # noqa: PLR0913
@@ -85,9 +90,13 @@ def generate(  # noqa: PLR0913
     if not {*hops} or not {*hops} <= {*_HOPS}:
         raise ParameterError("generate", "hops", "1, 2 or both", hops)
     writer = JudgeSession.of(model, settings)
-    judges = [_beside(writer, judge)]
-    if second_judge is not None:
-        judges.append(_beside(writer, second_judge))
+    # A judge has the writer's settings and budget.
+    judges = [
+        one if isinstance(one, JudgeSession) else replace(writer, client=one)
+        for one in (judge, second_judge)
+        if one is not None
+    ]
+    judges = judges if judge is not None else [writer, *judges]
     examples = [] if style is None else _read_style(style)
     chance, earlier = Random(seed), EarlierQuestions(examples)  # noqa: S311
     search = PassageSearch(
@@ -106,24 +115,26 @@ def generate(  # noqa: PLR0913
         ]
         if not batch:
             break
-        size = min(_EXAMPLES, len(examples))
-        shown = [chance.sample(examples, size) for _ in batch]
-        _write(batch, writer, shown, earlier)
+        jobs = [
+            partial(
+                write_question,
+                one.texts,
+                one.style,
+                chance.sample(examples, min(_EXAMPLES, len(examples))),
+            )
+            for one in batch
+        ]
+        for one, written in _replies(writer, jobs, batch, "writing"):
+            one.written = written
+            if not is_dry:
+                check_rules(one, earlier)
         _certify(batch, judges, whole=is_dry)
-        passing = [one for one in batch if not one.failed]
         # No retriever is asked for what a dry run assumes.
-        complete(passing, search, () if is_dry else retrievers, judges[0], k)
+        _complete(batch, search, () if is_dry else retrievers, judges[0], k)
         kept += [one for one in batch if not one.failed]
         dropped += [one for one in batch if one.failed]
     signatures = (writer.source, judges[0].source)
     return question_set(kept, dropped, search.passages, signatures, n, chance)
-
-
-def _beside(writer: JudgeSession, judge: Any) -> JudgeSession:
-    """A judge with the writer's settings and budget."""
-    if isinstance(judge, JudgeSession):
-        return judge
-    return writer if judge is None else replace(writer, client=judge)
 
 
 def _read_style(style: Any) -> list[str]:
@@ -136,23 +147,6 @@ def _read_style(style: Any) -> list[str]:
     if not examples:
         raise UsageError("style has no query to word questions like")
     return examples
-
-
-def _write(
-    batch: Sequence[Candidate],
-    writer: JudgeSession,
-    shown: Iterable[Sequence[str]],
-    earlier: EarlierQuestions,
-) -> None:
-    """Have questions written, and check each by rules."""
-    jobs = [
-        partial(write_question, one.texts, one.style, examples)
-        for one, examples in zip(batch, shown, strict=True)
-    ]
-    for one, written in _replies(writer, jobs, batch, "writing"):
-        one.written = written
-        if not isinstance(writer, DryRun):
-            check_rules(one, earlier)
 
 
 def _certify(
@@ -183,3 +177,59 @@ def _replies(
             one.check("reply", result.reason, passes=False)
         else:
             yield one, result
+
+
+def _complete(
+    batch: Sequence[Candidate],
+    search: PassageSearch,
+    retrievers: Iterable[Any],
+    judge: JudgeSession,
+    k: int,
+) -> None:
+    """Grade the top k of every ranking, and the next k as long as most are relevant."""
+    todo = {str(n): one for n, one in enumerate(batch) if not one.failed}
+    texts = {name: one.written.question for name, one in todo.items()}
+    rankings = {name: [search.words.top(texts[name], _DEPTH)] for name in todo}
+    for retriever in retrievers if todo else ():
+        for name, ranking in _retrieved(retriever, texts, search):
+            rankings[name].append(ranking)
+    for start in range(0, _DEPTH, k):
+        pooled = {
+            name: {
+                passage: search.text(passage)
+                for ranking in rankings[name]
+                for passage in ranking[start : start + k]
+                if passage not in one.grades
+            }
+            for name, one in todo.items()
+        }
+        graded = grade_pool(pooled, texts, judge).grades
+        for name, layer in pooled.items():
+            one = todo[name]
+            one.grades |= {passage: g.grade for passage, g in graded[name].items()}
+            count = len(one.relevant)
+            reason = f"{count} of {len(one.grades)} passages answer it"
+            one.check("vague", reason, passes=count <= _MOST_RELEVANT)
+            fresh = sum(passage in layer for passage in one.relevant)
+            if one.failed or 2 * fresh <= len(layer):
+                del todo[name]
+
+
+def _retrieved(
+    retriever: Any, questions: Mapping[str, str], search: PassageSearch
+) -> Iterator[tuple[str, list[str]]]:
+    """The passages that a retriever finds for each question."""
+    run = retrieve(retriever, questions, _DEPTH)
+    for name, documents in run.rankings(Policies()):
+        passages: dict[str, None] = {}
+        for one in documents:
+            ids = (one.id, one.source, one.text)
+            places = (search.passage_of(each, questions[name]) for each in ids)
+            if (passage := next(filter(None, places), None)) is None:
+                raise DataError(
+                    f"{run.name} returns {one.id or one.text!r:.60}, which the corpus "
+                    "does not have",
+                    hint="it must return ids of the corpus, or have them as source",
+                )
+            passages[passage] = None
+        yield name, [*passages]
