@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from karat.data.arrays import Floats, sum_by
+from karat.data.arrays import Floats, Ints, sum_by
 from karat.data.gold import JUDGES, PEOPLE
 from karat.data.intervals import Interval
 from karat.data.runs import Labels
@@ -29,7 +29,6 @@ from karat.results.evaluation import Evaluation
 from karat.results.plain_values import PlainResult
 from karat.stats.prediction_powered import (
     FEWEST_LABELLED,
-    CombinedMean,
     combined_mean,
     queries_for_width,
 )
@@ -282,16 +281,14 @@ class _Scores(NamedTuple):
         judge: by the judge's labels, of all queries.
         people: by people's labels alone.
         corrected: what is averaged: people's scores, or the judge's with corrections.
-        predicted: the judge's scores of the same queries.
-        others: the judge's scores of the other queries.
+        drawn: which of the judge's queries people's are; none where all are corrected.
         bounds: the smallest and largest possible mean.
     """
 
     judge: Floats
     people: Floats
     corrected: Floats
-    predicted: Floats
-    others: Floats
+    drawn: Ints | None
     bounds: tuple[float, float]
 
     def less(self, first: "_Scores") -> "_Scores":
@@ -301,8 +298,7 @@ class _Scores(NamedTuple):
             self.judge - first.judge,
             self.people - first.people,
             self.corrected - first.corrected,
-            self.predicted - first.predicted,
-            self.others - first.others,
+            self.drawn,
             (low - high, high - low),
         )
 
@@ -311,17 +307,9 @@ def _query_scores(judged: Evaluation, people: Evaluation) -> dict[str, _Scores]:
     """The scores of whole queries."""
     place = {query: n for n, query in enumerate(judged.queries)}
     drawn = np.array([place[query] for query in people.queries])
-    rest = np.delete(np.arange(len(place)), drawn)
+    columns = ((m, column, people[m].scores) for m, column in judged.items())
     return {
-        metric: _Scores(
-            column.scores,
-            people[metric].scores,
-            people[metric].scores,
-            column.scores[drawn],
-            column.scores[rest],
-            column.bounds,
-        )
-        for metric, column in judged.items()
+        m: _Scores(one.scores, own, own, drawn, one.bounds) for m, one, own in columns
     }
 
 
@@ -377,10 +365,7 @@ def _pair_scores(
         at = query[len(numbers) :]
         people = sum_by(at, weights * by_people, size)
         corrected = scores + people - sum_by(at, weights * by_judge[drawn], size)
-        none = np.zeros(size)
-        columns[metric] = _Scores(
-            scores, people, corrected, none, none[:0], column.bounds
-        )
+        columns[metric] = _Scores(scores, people, corrected, None, column.bounds)
     return columns
 
 
@@ -409,9 +394,12 @@ def _row(
     width: float | None,
     size: float,
 ) -> CombinedScore:
-    judge, people, corrected, predicted, others, bounds = scores
+    judge, people, corrected, drawn, bounds = scores
     none = np.zeros(0)
-    combined = _mean(corrected, predicted, others, bounds)
+    predicted, others = np.zeros_like(corrected), none
+    if drawn is not None:
+        predicted, others = judge[drawn], np.delete(judge, drawn)
+    combined, weight, correlation = _mean(corrected, predicted, others, bounds)
     needed = None
     if width is not None and len(others):
         both = ~np.isnan(corrected + predicted)
@@ -419,29 +407,31 @@ def _row(
             corrected[both], predicted[both], others[~np.isnan(others)], width
         )
         needed = None if queries is None else math.ceil(queries * size)
+    by_judge, by_people = (_mean(own, own, none, bounds)[0] for own in (judge, people))
     return CombinedScore(
         run,
         baseline,
         metric,
-        EstimatedMean(*_mean(judge, judge, none, bounds)[:2]),
-        EstimatedMean(*_mean(people, people, none, bounds)[:2]),
-        EstimatedMean(*combined[:2]),
-        combined.weight,
-        combined.correlation,
+        by_judge,
+        by_people,
+        combined,
+        weight,
+        correlation,
         needed,
     )
 
 
 def _mean(
     people: Floats, judge: Floats, others: Floats, bounds: tuple[float, float]
-) -> CombinedMean:
-    """The combined mean over the queries that have a score, as a ratio of two means.
+) -> tuple[EstimatedMean, float, float]:
+    """The mean over the queries that have a score, as a ratio of two means.
 
-    A query without a score adds 0 to what is summed and to what is counted.
+    A query without a score adds 0 to what is summed and to what is counted. Beside it:
+    the weight of the judge, and the correlation.
     """
     defined = ~np.isnan(people)
     if not defined.any():
-        return CombinedMean(math.nan, None, 0.0, math.nan)
+        return EstimatedMean(math.nan, None), 0.0, math.nan
     start, share = float(people[defined].mean()), float(defined.mean())
     centre = float(np.nanmean(judge)) if (~np.isnan(judge)).any() else 0.0
     moved = [
@@ -453,4 +443,4 @@ def _mean(
     if interval is not None:
         low, high = interval
         interval = Interval(low + start, high + start, interval.level, interval.method)
-    return CombinedMean(mean + start, interval, weight, correlation)
+    return EstimatedMean(mean + start, interval), weight, correlation

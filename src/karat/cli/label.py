@@ -19,7 +19,7 @@ from karat.cli.command import (
 )
 from karat.cli.options import existing, require_texts, writable, write_dataset
 from karat.cli.outputs import PAGE
-from karat.cli.pool import SHEETS, pool_of, refuse_labels, sheet_rows, write_sheet
+from karat.cli.pool import SHEETS, pool_of, refuse_labels, sheet_rows, write_sheets
 from karat.data.gold import Gold
 from karat.data.queries import Dataset
 from karat.data.tables import counted
@@ -94,7 +94,7 @@ def new(
         rows = _plan_rows(LabelPlan.load(paths[0]), queries, corpus)
     else:
         rows = sheet_rows(*pool_of(paths, k=k), queries, corpus)
-    _write_sheets(targets, rows)
+    write_sheets(targets, rows)
 
 
 @command.command("plan", cls=Command)
@@ -152,11 +152,7 @@ def plan(
     for target in targets:
         drawn.save(target)
         remark(f"wrote {target}")
-    if sheets:
-        _write_sheets(sheets, _plan_rows(drawn, queries, corpus))
-    else:
-        size = counted(len(drawn.labels), "document")
-        remark(f"{size} of {counted(len(drawn.queries), 'query')} to label")
+    write_sheets(sheets, _plan_rows(drawn, queries, corpus))
 
 
 def _sheets(output: Sequence[str], inputs: Sequence[str]) -> list[Path]:
@@ -178,15 +174,6 @@ def _plan_rows(
     pairs = [(label.query, label.document, None) for label in drawn.labels]
     rows = sheet_rows(pairs, {}, queries, corpus)
     return [{**row, **more} for row, more in zip(rows, drawn.rows(), strict=True)]
-
-
-def _write_sheets(targets: Sequence[Path], rows: Sequence[dict[str, Any]]) -> None:
-    for target in targets:
-        write_sheet(target, rows)
-    queries = counted(len({row["query"] for row in rows}), "query")
-    remark(f"{counted(len(rows), 'document')} of {queries} to label")
-    if not any(row["text"] for row in rows):
-        remark("none of them has a text: --corpus and --queries name files of texts")
 
 
 @command.command("check", cls=Command)

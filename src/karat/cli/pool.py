@@ -76,20 +76,18 @@ def command(
     targets = [writable(one, [*paths, gold]) for one in output]
     sheets = [one for one in targets if one.suffix in SHEETS]
     refuse_labels(sheets)
-    pool, facts = pool_of(paths, k=k, by=by, budget=budget, gold=gold)
-    rows = sheet_rows(pool, facts, queries, corpus)
-    for target in targets:
-        if target in sheets:
-            write_sheet(target, rows)
-        elif any(row["document"] is None for row in rows):
-            raise UsageError(f"-o {target}: documents without ids go into a sheet only")
-        else:
-            unjudged: dict[str, dict[str, float]] = {}
-            for query, name, _ in pool:
-                unjudged.setdefault(query, {})[name] = _UNJUDGED
-            write_dataset(Dataset(gold=Gold(unjudged)), target, role="gold")
-    size = counted(len(rows), "document")
-    remark(f"{size} of {counted(len({q for q, *_ in pool}), 'query')} to label")
+    pool = pool_of(paths, k=k, by=by, budget=budget, gold=gold)
+    rows = sheet_rows(*pool, queries, corpus)
+    for target in [one for one in targets if one not in sheets]:
+        unjudged: dict[str, dict[str, float]] = {}
+        for row in rows:
+            if row["document"] is None:
+                raise UsageError(
+                    f"-o {target}: documents without ids go into a sheet only"
+                )
+            unjudged.setdefault(str(row["query"]), {})[row["document"]] = _UNJUDGED
+        write_dataset(Dataset(gold=Gold(unjudged)), target, role="gold")
+    write_sheets(sheets, rows)
 
 
 def pool_of(
@@ -126,13 +124,17 @@ def sheet_rows(
     ]
 
 
-def write_sheet(target: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+def write_sheets(targets: Sequence[Path], rows: Sequence[Mapping[str, Any]]) -> None:
     """Write rows to label: for a spreadsheet, or as a page that takes grades."""
-    if target.suffix == PAGE:
-        write_file(target, labelling_page("Documents to label", rows))
-    else:
-        write_file(target, rows_as_csv(rows))
-    remark(f"wrote {target}")
+    for target in targets:
+        page = target.suffix == PAGE
+        text = labelling_page("Documents to label", rows) if page else rows_as_csv(rows)
+        write_file(target, text)
+        remark(f"wrote {target}")
+    queries = counted(len({row["query"] for row in rows}), "query")
+    remark(f"{counted(len(rows), 'document')} of {queries} to label")
+    if targets and not any(row["text"] for row in rows):
+        remark("none of them has a text: --corpus and --queries name files of texts")
 
 
 def refuse_labels(targets: Sequence[Path]) -> None:

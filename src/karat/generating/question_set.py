@@ -175,17 +175,14 @@ def question_set(
     ]
     notices = []
     if writer == judge:
-        text = "{} written and judged by one model, which is kind to its own"
-        notices.append(_notice("same model", len(kept), text, "was", "were"))
+        text = "written and judged by one model, which is kind to its own"
+        was, were = f"question was {text}", f"questions were {text}"
+        notices.append(Notice("same model", len(kept), were, one=was))
     if missing := wanted - len(kept):
-        text = "{} missing: passages, or attempts at questions, ran out"
-        notices.append(_notice("missing", missing, text, "is", "are"))
+        text = "missing: passages, or attempts at questions, ran out"
+        verbs = f"question is {text}", f"questions are {text}"
+        notices.append(Notice("missing", missing, verbs[1], one=verbs[0]))
     return QuestionSet(Gold(**parts, name="questions"), queries, failures, notices)
-
-
-def _notice(kind: str, count: int, text: str, one: str, many: str) -> Notice:
-    several, single = f"questions {many}", f"question {one}"
-    return Notice(kind, count, text.format(several), one=text.format(single))
 
 
 def read_questions(path: str) -> Dataset:
