@@ -32,7 +32,7 @@ from karat.planning import (
     read_once,
 )
 from karat.reading.meaning.aliases import FIELDS
-from karat.reading.meaning.mapping import INSIDE
+from karat.reading.meaning.documents import INSIDE
 from karat.reading.pair import pair
 from karat.reading.readers import read, read_queries
 from karat.results.evaluation import Evaluation

@@ -3,6 +3,7 @@
 import io
 import json
 import random
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ from karat.reading.source import Batched, Notes
 def lines_of(text: str) -> tuple[list[Any], list[str]]:
     """The values with their lines, and all problems."""
     source = Source("x.jsonl", notes=Notes(keep=99))
-    found = [*Batched(json_text._batches(io.BytesIO(text.encode()), source))]
+    lines = partial(io.BytesIO, text.encode())
+    found = [*Batched(json_text._batches(lines, source))]
     return found, [str(problem) for problem in source.notes.problems]
 
 

@@ -7,7 +7,7 @@ import pytest
 import karat
 from karat.errors import MissingFieldError
 from karat.extend import FormatError, MismatchError, Policies
-from karat.reading.meaning.mapping import value_at
+from karat.reading.meaning.values import value_at
 from tests.reading.records import load_records
 
 OWN = {

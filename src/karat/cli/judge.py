@@ -36,8 +36,7 @@ from karat.judging.session import DryRun, JudgeSession
 from karat.judging.splitting import split_references
 from karat.leaderboards import leaderboard
 from karat.reading.format import FORMATS, name_format
-from karat.reading.meaning.mapping import mapping_of
-from karat.reading.readers import read, read_corpus, with_texts
+from karat.reading.readers import mapping_of, read, read_corpus, with_texts
 from karat.reading.source import Role, placed
 from karat.reading.write import write
 from karat.reports.page import as_html

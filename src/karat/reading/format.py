@@ -303,12 +303,12 @@ def open_source(
     named = None if format is None else FORMATS[format]
     if path.startswith(IR_DATASETS):
         return FORMATS["ir_datasets"], where
-    if _ADDRESS.match(path) or _is_glob(path):
-        return named or FORMATS["parquet"], where
     # Not by Path, which raises where a text is longer than a file's name may be.
-    if path != STDIN and os.path.isdir(path):  # noqa: PTH112
-        return named or _folder_format(path), where
     once = path == STDIN or not os.path.isfile(path)  # noqa: PTH113
+    if once and (_ADDRESS.match(path) or _is_glob(path)):
+        return named or FORMATS["parquet"], where
+    if once and path != STDIN and os.path.isdir(path):  # noqa: PTH112
+        return named or _folder_format(path), where
     stream = open_binary(path)
     try:
         head = stream.read(HEAD)

@@ -2,7 +2,7 @@
 
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any, BinaryIO
 
@@ -49,7 +49,7 @@ class Json(Format):
         except FormatError:
             if data.lstrip()[:1] != b"{" or not JSON_LINES.sniff(data, ""):
                 raise
-            return Batched(_batches(io.BytesIO(data), source))
+            return Batched(_batches(lambda: io.BytesIO(data), source))
 
     def read(self, source: Source) -> Dataset:
         """What the value or the lines hold."""
@@ -84,31 +84,27 @@ class JsonLines(Format):
 
     def records(self, source: Source) -> Batched:
         """The value of each line."""
-        return Batched(_opened(source))
+        return Batched(_batches(source.open, source))
 
     def write(self, value: Any, stream: BinaryIO) -> None:
         """One record per line."""
         stream.writelines(_encoded(record) + b"\n" for record in value)
 
 
-def _opened(source: Source) -> Batches:
-    with source.open() as stream:
-        yield from _batches(stream, source)
-
-
-def _batches(stream: BinaryIO, source: Source) -> Batches:
+def _batches(lines: Callable[[], BinaryIO], source: Source) -> Batches:
     """The values of lines that are not blank, many at a time."""
     number, scan = 1, QUICK_SCAN
-    for some in lines_in(stream, _BATCH):
-        values = _decode_lines(some, scan)
-        if values is None and scan is QUICK_SCAN:
-            scan = SCAN
+    with lines() as stream:
+        for some in lines_in(stream, _BATCH):
             values = _decode_lines(some, scan)
-        if values is None:
-            yield from _decode_lines_slowly(some, number, source)
-        else:
-            yield range(number, number + len(some)), values
-        number += len(some)
+            if values is None and scan is QUICK_SCAN:
+                scan = SCAN
+                values = _decode_lines(some, scan)
+            if values is None:
+                yield from _decode_lines_slowly(some, number, source)
+            else:
+                yield range(number, number + len(some)), values
+            number += len(some)
 
 
 def _decode_lines_slowly(lines: list[bytes], first: int, source: Source) -> Batches:
@@ -147,20 +143,21 @@ def _decode_lines(lines: list[bytes], scan: Scan) -> list[Any] | None:
 
 def _have_each_key_once(values: list[Any], data: bytes) -> bool:
     """Whether there are as many keys as colons, or as colons behind a quote."""
-    colons = data.count(b":")
-    groups, keys = [values], 0
+    colons, keys = data.count(b":"), 0
+    groups = [values]
     while groups and keys < colons:
-        kinds = [{*map(type, group)} for group in groups]
-        mappings = [
-            group if kind == {dict} else [v for v in group if type(v) is dict]
-            for group, kind in zip(groups, kinds, strict=True)
-            if dict in kind
-        ]
-        keys += sum(sum(map(len, some)) for some in mappings)
-        if keys < colons:
-            listed = (g for g, kind in zip(groups, kinds, strict=True) if list in kind)
-            groups = [v for group in listed for v in group if type(v) is list]
-            groups += [[*chain(*map(dict.values, some))] for some in mappings]
+        mappings, inner = list[Any](), list[Any]()
+        for group in groups:
+            kinds = {*map(type, group)}
+            if dict in kinds:
+                plain = kinds == {dict}
+                mappings += group if plain else [v for v in group if type(v) is dict]
+            if list in kinds:
+                inner += [v for v in group if type(v) is list]
+        keys += sum(map(len, mappings))
+        if keys < colons and mappings:
+            inner.append([*chain(*map(dict.values, mappings))])
+        groups = inner
     if keys == colons:
         return True
     spaced = any(space in data for space in (b" :", b"\t:", b"\r:"))

@@ -24,8 +24,7 @@ from karat.reading.files import STDIN
 from karat.reading.meaning.aliases import generated
 from karat.reading.meaning.ambiguity import reorder, settle
 from karat.reading.meaning.corpus import unknown_documents, with_gold_texts
-from karat.reading.meaning.mapping import mapping_of
-from karat.reading.readers import read, read_queries, texts_for, with_texts
+from karat.reading.readers import mapping_of, read, read_queries, texts_for, with_texts
 
 _SHOWN = 12
 _DISTANCES = ("distance", "against")
@@ -82,7 +81,8 @@ def pair(
         raise _lacking(ranked)
     if retrieved.notices and truth.notices:
         _check_places(ranked, retrieved.notices, wanted, truth.notices)
-    ranked, notices = _ordered(ranked, order, notices)
+    if order is not None or notices:
+        ranked, notices = _ordered(ranked, order, notices)
     if corpus is not None:
         texts = texts_for(ranked, wanted, corpus)
         ranked = with_texts(ranked, texts)

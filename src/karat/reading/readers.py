@@ -4,7 +4,7 @@ import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, overload
+from typing import Any, Final, overload
 
 from karat.data.gold import Gold
 from karat.data.memory_runs import DocumentRun
@@ -14,9 +14,9 @@ from karat.data.runs import Document, Run
 from karat.errors import DataError, FormatError
 from karat.reading.files import gc_paused
 from karat.reading.format import open_source
+from karat.reading.meaning.aliases import GOLD, RETRIEVED
 from karat.reading.meaning.answers import FRAMES, HUGGING, body_of, is_frame
 from karat.reading.meaning.corpus import bare_id, gather_texts
-from karat.reading.meaning.mapping import mapping_of, shared_names
 from karat.reading.meaning.shapes import (
     interpret,
     interpret_by,
@@ -27,6 +27,11 @@ from karat.reading.meaning.shapes import (
 )
 from karat.reading.meaning.values import as_record, as_records, looks_like_text
 from karat.reading.source import Notes, Role, Source, placed
+
+_OF_RUNS: Final = RETRIEVED | {
+    *("retrieved_scores", "retrieved_distances", "score", "rank", "distance"),
+}
+_OF_GOLD: Final = GOLD | {"grade", "relevant_grades"}
 
 
 @overload
@@ -247,7 +252,7 @@ def read(
     if isinstance(source, Dataset):
         return source
     told = mapping_of(role, mapping) if mapping else {}
-    optional = shared_names(told, shared) if told and shared else frozenset[str]()
+    optional = _shared_names(told, shared) if told and shared else frozenset[str]()
     if not isinstance(source, str | os.PathLike):
         where = Source(role or "samples", role or "samples", told, optional=optional)
         return _read_object(source, where)
@@ -255,6 +260,20 @@ def read(
     with _reading(where):
         loaded = chosen.read(where)
     return _with_all_names(loaded, where) if where.mapping else loaded
+
+
+def mapping_of(role: str | None, mapping: Mapping[str, str]) -> dict[str, str]:
+    """The part of a mapping that is about a file of that role."""
+    others = {"run": _OF_GOLD, "gold": _OF_RUNS}.get(role or "", frozenset())
+    return {ours: theirs for ours, theirs in mapping.items() if ours not in others}
+
+
+def _shared_names(mapping: Mapping[str, str], other: object) -> frozenset[str]:
+    """Our names in a mapping that may be about the other one of run and gold only."""
+    if isinstance(other, Dataset):
+        names = other.mapping.values()
+        return frozenset(ours for ours, theirs in mapping.items() if theirs in names)
+    return frozenset(mapping.keys() - _OF_RUNS - _OF_GOLD)
 
 
 def read_by(
@@ -268,7 +287,7 @@ def read_by(
 ) -> dict[str, Dataset]:
     """A table or list of records split by a column, such as the system's name."""
     told = mapping_of(role, mapping or {})
-    optional = shared_names(told, shared) if shared else frozenset[str]()
+    optional = _shared_names(told, shared) if shared else frozenset[str]()
     if isinstance(source, str | os.PathLike):
         chosen, where = open_source(source, Notes(), role, told, format, optional)
         with _reading(where):

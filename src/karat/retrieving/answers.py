@@ -8,9 +8,15 @@ from karat.data.runs import Document
 from karat.errors import FormatError, Transient, UnknownNameError
 from karat.reading.meaning.aliases import IDS, ask
 from karat.reading.meaning.answers import PARTIAL, body_of, hits_of, is_partial
-from karat.reading.meaning.documents import is_pair, read_document, table_row
-from karat.reading.meaning.mapping import INSIDE, names_inside, renamed, value_at
-from karat.reading.meaning.values import is_scores, show
+from karat.reading.meaning.documents import (
+    INSIDE,
+    is_pair,
+    names_inside,
+    read_document,
+    rename,
+    table_row,
+)
+from karat.reading.meaning.values import is_scores, show, value_at
 from karat.reading.source import Notes
 
 _FIELDS: Final = ("id", "text", "score", "source", "start", "end")
@@ -82,15 +88,13 @@ def _with_id(entry: Any, ids: Sequence[Any]) -> Any:
 
 def _renamed(entry: Any, inside: Mapping[str, str]) -> Any:
     """A document with fields of its own under our names; its id must be there."""
-    values = {ours: value_at(entry, theirs) for ours, theirs in inside.items()}
+    document, found = rename(entry, inside)
     for ours in ("document", "text"):
-        if ours in inside and values[ours] is None:
+        if ours in inside and ours not in found:
             names = ", ".join(names_inside([entry])) or show(entry)
             problem = f"a document has no {inside[ours]!r}; it has {names}"
             raise FormatError(problem)
-    return renamed(
-        entry, {o: value for o, value in values.items() if value is not None}
-    )
+    return document
 
 
 def to_plain(document: Document | str) -> Any:

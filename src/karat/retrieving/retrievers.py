@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from karat.errors import UsageError
-from karat.reading.meaning.mapping import value_at
+from karat.reading.meaning.values import value_at
 
 Ask: TypeAlias = Callable[[str], Any]
 

@@ -11,7 +11,6 @@ from karat.data.runs import Document, Notice
 from karat.errors import DataError, FormatError
 from karat.reading.meaning.aliases import IDS, STARTS, TEXTS, ask, respell
 from karat.reading.meaning.documents import read_document
-from karat.reading.meaning.mapping import value_at
 from karat.reading.meaning.shapes import records_of
 from karat.reading.meaning.values import (
     as_records,
@@ -19,6 +18,7 @@ from karat.reading.meaning.values import (
     looks_like_text,
     read_id,
     show,
+    value_at,
 )
 from karat.reading.source import Batched, Notes, Source, placed
 

@@ -6,7 +6,7 @@ LangChain, `node` and `score` as in LlamaIndex, `content` and `id` as in Haystac
 A pair of a document and a number is a document with its score.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from numbers import Integral
@@ -29,20 +29,32 @@ from karat.reading.meaning.aliases import (
     TEXTS,
     WRAPPED,
     ask,
+    attributes,
     respell,
 )
 from karat.reading.meaning.values import (
     are_ids,
     is_list,
     looks_like_text,
+    paths_in,
     plain_floats,
     read_id,
     read_number,
     read_text,
     show,
     unpack,
+    value_at,
 )
 from karat.reading.source import Notes
+
+INSIDE: Final = {
+    "document": "id",
+    "score": "score",
+    "distance": "distance",
+    "text": "text",
+    "grade": "grade",
+}
+"""Our field of a document -> what readers of single documents call it."""
 
 _PLAIN: Final = (str, int, float, bool)
 _PAIR: Final = 2
@@ -162,7 +174,7 @@ def _read_fields(
         raise FormatError(
             f"a retrieved document needs an id or a text, got {show(whole)}",
             hint=f"its id is called {' or '.join(IDS[:4])}, its text {TEXTS[0]} or so; "
-            f"else name it, as in --map document={next(_paths(whole), 'uid')}",
+            f"else name it, as in --map document={_usual_id(whole)}",
         )
     if not isinstance(source, str | int):
         source = metadata.get("source")
@@ -178,12 +190,12 @@ def _read_fields(
     )
 
 
-def _paths(value: object, before: str = "") -> Iterator[str]:
-    """The paths to what may be an id in a document."""
-    for name, inner in value.items() if isinstance(value, Mapping) else ():
-        if isinstance(inner, str | int) and name not in SCORES:
-            yield f"{before}{name}"
-        yield from _paths(inner, f"{before}{name}.")
+def _usual_id(whole: object) -> str:
+    """The path to what may be an id in a document."""
+    for path, value in paths_in(whole):
+        if isinstance(value, str | int) and path.rpartition(".")[2] not in SCORES:
+            return path
+    return "uid"
 
 
 def _identity(value: object, notes: Notes) -> str | None:
@@ -260,3 +272,56 @@ def read_plain_documents(
     except KeyError:
         return None
     return (ids, scores) if scores is not None and are_ids(ids) else None
+
+
+def list_with(record: Mapping[Any, Any], path: str) -> str | None:
+    """The one field that holds a list of objects with that path, if there is one."""
+    found = [
+        str(name)
+        for name, value in record.items()
+        if is_list(documents := unpack(value))
+        and any(value_at(document, path) is not None for document in documents)
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def rename_inside(value: Any, names: Mapping[str, str]) -> tuple[Any, dict[str, str]]:
+    """The documents of a list with fields of theirs under our names; and which."""
+    documents = unpack(value)
+    if not is_list(documents):
+        return value, {}
+    result, found = [], dict[str, str]()
+    for entry in documents:
+        if is_pair(entry):
+            document, more = rename(entry[0], names)
+            result.append((document, entry[1]))
+        else:
+            change = rename_inside if isinstance(entry, list) else rename
+            document, more = change(entry, names)
+            result.append(document)
+        found |= more
+    return result, found
+
+
+def rename(document: Any, names: Mapping[str, str]) -> tuple[Any, dict[str, str]]:
+    """A document with fields of its own under our names, whatever wraps it."""
+    values = {ours: value_at(document, theirs) for ours, theirs in names.items()}
+    found = {ours: names[ours] for ours, value in values.items() if value is not None}
+    if not found:
+        return document, found
+    fields = {**document} if isinstance(document, Mapping) else attributes(document)
+    inner = ask(fields, WRAPPED)
+    if inner is not None and not isinstance(inner, _PLAIN):
+        fields = {n: value for n, value in fields.items() if n not in WRAPPED}
+        inside = inner if isinstance(inner, Mapping) else attributes(inner)
+        fields = {**inside, **fields}
+    return {**fields, **{INSIDE[ours]: values[ours] for ours in found}}, found
+
+
+def names_inside(value: Any) -> Iterable[str]:
+    """The fields or attributes of the first document of a list."""
+    documents = unpack(value)
+    first = documents[0] if is_list(documents) and documents else None
+    first = first[0] if is_pair(first) else first
+    names = first if isinstance(first, Mapping) else getattr(first, "__dict__", ())
+    return [str(name) for name in names]

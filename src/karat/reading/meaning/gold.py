@@ -161,24 +161,21 @@ def _read_objects(values: Sequence[Any], notes: Notes) -> dict[str, Any]:
     texts, spans = [], []
     for entry in values:
         value, grade = entry if is_pair(entry) else (entry, None)
-        if isinstance(value, _PLAIN) or is_list(value) or hasattr(value, "tolist"):
-            _label(labels, value, grade, notes)
-            continue
-        value = _with_fields(value, notes)
+        bare = isinstance(value, _PLAIN) or is_list(value) or hasattr(value, "tolist")
+        fields = {} if bare else _with_fields(value, notes)
         if grade is not None:
-            value = {**value, "grade": grade}
-        identity, text = ask(value, IDS), ask(value, TEXTS)
-        located = (
-            read_offsets(value)[0] is not None and ask(value, SPAN_SOURCES) is not None
-        )
-        if identity is not None:
-            _read_labelled(labels, identity, value, notes)
+            fields = {**fields, "grade": grade}
+        identity, text = value if bare else ask(fields, IDS), ask(fields, TEXTS)
+        place, source = read_offsets(fields), ask(fields, SPAN_SOURCES)
+        located = place[0] is not None and source is not None
+        if bare or identity is not None:
+            _label(labels, identity, fields, notes)
         if text is not None:
-            texts.append(value)
+            texts.append(fields)
         if located:
-            spans.append(value)
-        if identity is None and text is None and not located:
-            raise FormatError(f"a relevant document needs an id, got {show(value)}")
+            spans.append(fields)
+        if not bare and identity is None and text is None and not located:
+            raise FormatError(f"a relevant document needs an id, got {show(fields)}")
     passages = _read_items(texts, "passages", notes)
     found = {"spans": _read_spans(spans, notes), "passages": passages, **labels}
     return {kind: part for kind, part in found.items() if part} or {"documents": {}}
@@ -197,34 +194,40 @@ def _with_fields(document: Any, notes: Notes) -> Mapping[Any, Any]:
     return {name: value for name, value in said.items() if value is not None}
 
 
-def _read_labelled(
+def _label(
     labels: dict[str, dict[str, Any]],
     identity: object,
-    value: Mapping[Any, Any],
+    fields: Mapping[Any, Any],
     notes: Notes,
 ) -> None:
-    grade, topics = ask(value, GRADES), ask(value, ("subtopics",))
-    if topics is not None:
-        topics = read_scored(topics, "grade", notes)
-        grade = max(topics.values(), default=0.0) if grade is None else grade
-    name = _label(labels, identity, grade, notes)
-    for other in () if grade is not None else value.keys() - _UNGRADED:
-        note_unread(str(other), value[other], notes)
-    for kind, said in (("sources", "labelled_by"), ("groups", "group")):
-        if (who := ask(value, (said,))) is not None:
-            labels[kind][name] = str(who)
-    if topics is not None:
-        labels["subtopics"][name] = topics
-
-
-def _label(
-    labels: dict[str, dict[str, Any]], identity: object, grade: object, notes: Notes
-) -> str:
+    """The label of one document."""
     name = read_id(identity, "relevant id", notes)
-    given = 1.0 if grade is None else read_grade(grade)
-    if labels["documents"].setdefault(name, given) != given:
+    said, topics = _labelling(fields), ask(fields, ("subtopics",))
+    if topics is not None:
+        labels["subtopics"][name] = topics = read_scored(topics, "grade", notes)
+        said.setdefault("grade", max(topics.values(), default=0.0))
+    for other in () if "grade" in said else fields.keys() - _UNGRADED:
+        note_unread(str(other), fields[other], notes)
+    grade = said.pop("grade", 1.0)
+    if labels["documents"].setdefault(name, grade) != grade:
         raise FormatError(f"relevant id {name[:60]!r} has two grades")
-    return name
+    for kind, who in said.items():
+        labels[f"{kind}s"][name] = who
+
+
+def _labelling(fields: Mapping[Any, Any], kind: str = "") -> dict[str, Any]:
+    """Grade, source and group of a gold item, as far as it says them."""
+    said: dict[str, Any] = {}
+    if (grade := ask(fields, GRADES)) is not None:
+        said["grade"] = read_grade(grade)
+    elif kind == "claim" and (importance := ask(fields, ("importance",))) is not None:
+        said["grade"] = IMPORTANCE.get(str(importance).strip().lower())
+        if said["grade"] is None:
+            raise FormatError(f"a claim is vital or okay, not {importance!r:.60}")
+    for ours, theirs in (("source", "labelled_by"), ("group", "group")):
+        if (who := ask(fields, (theirs,))) is not None:
+            said[ours] = str(who)
+    return said
 
 
 def _read_items(value: Any, kind: str, notes: Notes) -> tuple[Item, ...]:
@@ -238,44 +241,22 @@ def _read_items(value: Any, kind: str, notes: Notes) -> tuple[Item, ...]:
             for number, texts in enumerate(value, 1)
             for text in texts
         ]
-    items = tuple(
-        _read_item(entry, f"{one}-{number}", one, notes, group)
-        for number, entry in enumerate(value if is_list(value) else [value], 1)
-    )
-    if len({item.id for item in items}) < len(items):
-        raise FormatError(f"two {kind} have the same id")
-    return items
-
-
-def _read_item(
-    entry: object, name: str, kind: str, notes: Notes, group: str | None
-) -> Item:
-    if isinstance(entry, Real) and not isinstance(entry, bool):
-        entry = str(entry)
-    if not isinstance(entry, Mapping):
-        return Item(name, _said(entry, kind), group=group)
-    entry = respell(entry)
-    identity, grade = ask(entry, IDS), ask(entry, GRADES)
-    own_group, source = ask(entry, ("group",)), ask(entry, ("labelled_by",))
-    importance = ask(entry, ("importance",))
-    if grade is None and kind == "claim" and importance is not None:
-        grade = IMPORTANCE.get(str(importance).strip().lower())
-        if grade is None:
-            raise FormatError(f"a claim is vital or okay, not {importance!r:.60}")
-    return Item(
-        id=name if identity is None else read_id(identity, f"{kind} id", notes),
-        text=_said(ask(entry, TEXTS), kind),
-        grade=1.0 if grade is None else read_grade(grade),
-        source="human" if source is None else str(source),
-        group=group if own_group is None else str(own_group),
-    )
-
-
-def _said(text: object, kind: str) -> str:
-    said = read_text(text, f"a gold {kind}")
-    if not said.strip():
-        raise FormatError(f"a gold {kind} is empty", finding="empty text")
-    return said
+    items: dict[str, Item] = {}
+    for number, entry in enumerate(value if is_list(value) else [value], 1):
+        numeric = isinstance(entry, Real) and not isinstance(entry, bool)
+        text = str(entry) if numeric else entry
+        fields = respell(entry) if isinstance(entry, Mapping) else {"text": text}
+        said = {"group": group, **_labelling(fields, one)}
+        text = read_text(ask(fields, TEXTS), f"a gold {one}")
+        if not text.strip():
+            raise FormatError(f"a gold {one} is empty", finding="empty text")
+        identity = ask(fields, IDS)
+        name = f"{one}-{number}" if identity is None else identity
+        name = read_id(name, f"{one} id", notes)
+        if name in items:
+            raise FormatError(f"two {kind} have the same id")
+        items[name] = Item(name, text, **said)
+    return (*items.values(),)
 
 
 def _read_spans(value: Any, notes: Notes) -> tuple[Span, ...]:
@@ -288,22 +269,11 @@ def _read_spans(value: Any, notes: Notes) -> tuple[Span, ...]:
     spans = []
     for number, entry in enumerate(entries, 1):
         start, end = read_offsets(entry)
-        source = ask(entry, SPAN_SOURCES)
+        source, text = ask(entry, SPAN_SOURCES), ask(entry, TEXTS)
         if start is None or end is None or source is None:
             raise FormatError(f"a span needs doc, start and end, got {show(entry)}")
-        grade, group, text, who = (
-            ask(entry, names) for names in (GRADES, ("group",), TEXTS, ("labelled_by",))
-        )
-        spans.append(
-            Span(
-                id=f"span-{number}",
-                document=read_id(source, "the doc of a span", notes),
-                start=start,
-                end=end,
-                text=None if text is None else read_text(text, "the text of a span"),
-                grade=1.0 if grade is None else read_grade(grade),
-                source="human" if who is None else str(who),
-                group=None if group is None else str(group),
-            )
-        )
+        document = read_id(source, "the doc of a span", notes)
+        text = None if text is None else read_text(text, "the text of a span")
+        name, said = f"span-{number}", _labelling(entry)
+        spans.append(Span(name, document, start, end, text, **said))
     return tuple(spans)

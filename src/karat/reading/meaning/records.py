@@ -45,25 +45,22 @@ from karat.reading.meaning.answers import (
     is_partial,
 )
 from karat.reading.meaning.documents import (
+    INSIDE,
+    list_with,
+    names_inside,
     read_document,
     read_plain_documents,
     read_question,
     read_scored,
+    rename_inside,
 )
 from karat.reading.meaning.gold import note_numbers, read_gold_field, with_grades
-from karat.reading.meaning.mapping import (
-    INSIDE,
-    list_with,
-    names_inside,
-    paths_to,
-    rename_inside,
-    value_at,
-)
 from karat.reading.meaning.values import (
     as_row,
     is_list,
     is_scores,
     note_joined,
+    paths_in,
     read_cutoff,
     read_id,
     read_ids,
@@ -71,6 +68,7 @@ from karat.reading.meaning.values import (
     read_tags,
     show,
     unpack,
+    value_at,
 )
 from karat.reading.source import Notes, Source, placed
 
@@ -278,6 +276,16 @@ def _nested_id(record: Mapping[Any, Any], plan: _Plan) -> str | None:
     return None if name is None else f"{theirs}.{name}"
 
 
+def _path_to(record: object, ours: AbstractSet[str]) -> str | None:
+    """The path to a field inside others that may hold what is looked for."""
+    for path, value in paths_in(record):
+        before, _, name = path.rpartition(".")
+        listed = is_list(value) and value and isinstance(value[0], str | Mapping)
+        if before and (known_as(name) in ours or (listed and ours == RETRIEVED)):
+            return path
+    return None
+
+
 class Samples:
     """Gathers what records, or documents by query, say of each query.
 
@@ -414,7 +422,7 @@ class Samples:
             problem += f"; {self._found()}" if names else ""
             rows = {"score", "rank", "grade"} & {*map(known_as, names)}
             hint = closest(("document",) if rows else usual, names)
-            if inside := next(paths_to(self._first, ours), None):
+            if inside := _path_to(self._first, ours):
                 hint = how_to_map({usual[0]: inside})
             if row := as_row(self._first, source.role):
                 hint = f"is it one row per document? then {how_to_map(row)}"

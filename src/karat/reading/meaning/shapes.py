@@ -188,9 +188,10 @@ _CONTENT = RETRIEVED | GOLD | {"query", "document"}
 
 def interpret(value: object, source: Source, format: str) -> Dataset:
     """What records hold, or one nested value."""
-    value = as_records(as_record(value))
     if isinstance(value, Iterator):
-        return _load_stream(value, source, format)
+        batched = value if isinstance(value, Batched) else Batched(in_batches(value))
+        return _load_stream(batched, source, format)
+    value = as_records(as_record(value))
     if isinstance(value, Mapping):
         return _load_mapping(value, source, format)
     if not is_list(value):
@@ -221,7 +222,7 @@ def interpret_by(
     if not parts:
         raise source.error("is empty: there is nothing to read")
     return {
-        value: _load_stream(iter(part), source.apart(), format)
+        value: interpret(iter(part), source.apart(), format)
         for value, part in parts.items()
     }
 
@@ -237,14 +238,12 @@ def records_of(value: object, source: Source, use: str = "") -> Records:
     return _unnumbered(value)
 
 
-def _unnumbered(values: Iterable[Any]) -> Records:
-    return ((None, entry) for entry in values)
+def _unnumbered(values: Iterable[Any]) -> Batched:
+    return Batched(in_batches((None, entry) for entry in values))
 
 
-def _load_stream(records: Records, source: Source, format: str) -> Dataset:
+def _load_stream(records: Batched, source: Source, format: str) -> Dataset:
     """What a stream of records holds: rows of one document each, or samples."""
-    if not isinstance(records, Batched):
-        records = Batched(in_batches(records))
     batches, names = records, records.header
     if names is None:
         if (first := next(records.batches, None)) is None:
@@ -266,10 +265,6 @@ def _load_stream(records: Records, source: Source, format: str) -> Dataset:
             # All records in one line, as an array.
             return interpret(some[0], source, format)
         return _load_lists(values, source, format)
-    return _load_samples(batches, source, format)
-
-
-def _load_samples(batches: Batched, source: Source, format: str) -> Dataset:
     samples = Samples(source)
     for batch in batches.batches:
         lines, rows = batches.named(*batch) if batches.header else batch
@@ -278,7 +273,7 @@ def _load_samples(batches: Batched, source: Source, format: str) -> Dataset:
     return samples.finish(format)
 
 
-def _by_query_text(rows: Records) -> Records:
+def _by_query_text(rows: Records) -> Batched:
     """Rows of one text each, as Phoenix exports them, as a sample for each query."""
     samples: dict[str, dict[str, Any]] = {}
     for _, row in rows:

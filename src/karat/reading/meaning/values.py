@@ -44,6 +44,8 @@ _ROWS: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = (
     (re.compile("[tn]t[tn]nn[tn]"), ("query_id", "", "doc_id", "rank", "score", "")),
 )
 _ENOUGH = 100
+_DEEPEST = 5
+_SCALARS = (str, bytes, int, float, type(None))
 
 
 def show(value: object) -> str:
@@ -347,3 +349,38 @@ def _plain_number(word: str) -> int | float:
     with suppress(ValueError):
         return int(word)
     return read_number(word, "a number in a list")
+
+
+def value_at(record: object, path: str) -> Any:
+    """A field by its name, or by the dotted path to it; a list gives one value each."""
+    found = _get(record, path)
+    if found is not None or "." not in path:
+        return found
+    first, *rest = path.split(".")
+    return _descend(_get(record, first), rest)
+
+
+def _get(thing: object, name: str) -> Any:
+    """A field of a mapping, or an attribute of an object."""
+    if isinstance(thing, Mapping):
+        return thing.get(name)
+    found = None if isinstance(thing, _SCALARS) else getattr(thing, name, None)
+    return None if callable(found) else found
+
+
+def _descend(value: Any, parts: list[str]) -> Any:
+    if not parts:
+        return value
+    value = unpack(value)
+    if is_list(value):
+        found = [_descend(entry, parts) for entry in value]
+        return None if found and all(entry is None for entry in found) else found
+    return _descend(_get(value, parts[0]), parts[1:])
+
+
+def paths_in(value: object, before: str = "") -> Iterator[tuple[str, Any]]:
+    """The fields of a mapping and of those inside it: the path to each, its value."""
+    deep = before.count(".") > _DEEPEST
+    for name, inner in value.items() if isinstance(value, Mapping) and not deep else ():
+        yield f"{before}{name}", inner
+        yield from paths_in(inner, f"{before}{name}.")
