@@ -9,7 +9,7 @@ from karat.data.policies import Policies
 from karat.data.runs import Document, ranks_of
 from karat.errors import DataError
 from karat.llm.limits import tokens_of
-from karat.reading.meaning.corpus import looks_like_id
+from karat.reading.meaning.values import looks_like_id
 
 Context: TypeAlias = tuple[int, str]
 """A document under judgement: its rank and its text."""

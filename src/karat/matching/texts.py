@@ -17,7 +17,7 @@ from karat.data.runs import Document, Located, Notice, Run, note_examples, ranks
 from karat.data.tables import counted
 from karat.errors import DataError
 from karat.matching.to_hits import CORPUS, examples, lay_out
-from karat.reading.meaning.corpus import looks_like_id
+from karat.reading.meaning.values import looks_like_id
 
 _ENOUGH = 1000
 _LONGEST_ID = 200

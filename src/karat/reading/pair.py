@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from karat.data.gold import Gold
+from karat.data.gold import Gold, Item
 from karat.data.memory_runs import DocumentRun, ScoredRun
 from karat.data.policies import Policies
 from karat.data.queries import Dataset, Query
@@ -23,8 +23,9 @@ from karat.errors import (
 from karat.reading.files import STDIN
 from karat.reading.meaning.aliases import generated
 from karat.reading.meaning.ambiguity import reorder, settle
-from karat.reading.meaning.corpus import unknown_documents, with_gold_texts
+from karat.reading.meaning.values import looks_like_text
 from karat.reading.readers import mapping_of, read, read_queries, texts_for, with_texts
+from karat.reading.source import Notes
 
 _SHOWN = 12
 _DISTANCES = ("distance", "against")
@@ -86,9 +87,9 @@ def pair(
     if corpus is not None:
         texts = texts_for(ranked, wanted, corpus)
         ranked = with_texts(ranked, texts)
-        notices = (*notices, *unknown_documents(wanted, texts))
+        notices = (*notices, *_unknown_documents(wanted, texts))
         by_text = kind == "passages" or "ids" not in ranked.kinds()
-        wanted = with_gold_texts(wanted, texts, documents=by_text)
+        wanted = _with_gold_texts(wanted, texts, documents=by_text)
     facts = truth.queries or retrieved.queries
     if not facts and ranked.retrieval.texts:
         facts = {q: Query(q, text) for q, text in ranked.retrieval.texts.items()}
@@ -101,6 +102,54 @@ def pair(
         fields = _renamed(retrieved, truth, apart=gold is not None)
     gold_names = fields.get("gold_fields", fields.get("fields", {}))
     return Pair(ranked, wanted, facts, notices, fields, gold_names)
+
+
+def _with_gold_texts(gold: Gold, corpus: Mapping[str, str], *, documents: bool) -> Gold:
+    """The gold with texts of the corpus, of documents and of passages that are ids.
+
+    Documents that are texts, and no ids of the corpus, become passages.
+    """
+    passages = {
+        query: tuple(
+            replace(item, id=item.text, text=corpus[item.text])
+            if item.text in corpus
+            else item
+            for item in items
+        )
+        for query, items in gold.passages.items()
+    }
+    names = [name for row in gold.documents.values() for name in row]
+    texts = looks_like_text(names) and not any(name in corpus for name in names)
+    if (documents or texts) and not passages:
+        for query, row in gold.documents.items():
+            groups = gold.groups.get(query, {})
+            passages[query] = tuple(
+                Item(
+                    name, name if texts else corpus[name], grade, group=groups.get(name)
+                )
+                for name, grade in row.items()
+                if texts or name in corpus
+            )
+    left = {} if texts else gold.documents
+    relevant = (n for row in left.values() for n, grade in row.items() if grade > 0)
+    return replace(
+        gold,
+        documents=left,
+        passages=passages,
+        texts={name: corpus[name] for name in relevant if name in corpus},
+        order=tuple(gold.queries),
+    )
+
+
+def _unknown_documents(gold: Gold, corpus: Mapping[str, str]) -> tuple[Notice, ...]:
+    """That relevant documents are in no corpus, if any are not."""
+    rows = gold.documents.values()
+    wanted = {name: None for row in rows for name, grade in row.items() if grade > 0}
+    notes, what = Notes(), "{relevant document is|relevant documents are}"
+    for name in wanted:
+        if name not in corpus:
+            notes.notice("corpus", f"{what} not in the corpus", name)
+    return notes.notices()
 
 
 def _lacking(run: Run | None) -> KaratError:

@@ -1,7 +1,7 @@
 """Read runs, gold, samples and corpora from files and from Python objects."""
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Final, overload
@@ -14,24 +14,44 @@ from karat.data.runs import Document, Run
 from karat.errors import DataError, FormatError
 from karat.reading.files import gc_paused
 from karat.reading.format import open_source
-from karat.reading.meaning.aliases import GOLD, RETRIEVED
+from karat.reading.meaning.aliases import (
+    GOLD,
+    IDS,
+    RETRIEVED,
+    STARTS,
+    TEXTS,
+    ask,
+    respell,
+)
 from karat.reading.meaning.answers import FRAMES, HUGGING, body_of, is_frame
-from karat.reading.meaning.corpus import bare_id, gather_texts
+from karat.reading.meaning.documents import read_document
 from karat.reading.meaning.shapes import (
     interpret,
     interpret_by,
     one_part,
     plain_gold,
     plain_run,
+    records_of,
     with_lists,
 )
-from karat.reading.meaning.values import as_record, as_records, looks_like_text
-from karat.reading.source import Notes, Role, Source, placed
+from karat.reading.meaning.values import (
+    as_record,
+    as_records,
+    is_list,
+    looks_like_id,
+    looks_like_text,
+    read_id,
+    show,
+    value_at,
+)
+from karat.reading.source import Batched, Notes, Role, Source, placed
 
 _OF_RUNS: Final = RETRIEVED | {
     *("retrieved_scores", "retrieved_distances", "score", "rank", "distance"),
 }
 _OF_GOLD: Final = GOLD | {"grade", "relevant_grades"}
+_DOCUMENT_IDS: Final = (*IDS, "corpus_id", "doc", "document")
+_BARE: Final = (str, int, float, list, tuple, type(None))
 
 
 @overload
@@ -166,14 +186,81 @@ def read_corpus(
         >>> read_corpus([{"_id": "d1", "title": "Rye", "text": "A grain."}])["d1"]
         'Rye\nA grain.'
     """
-    told = dict(mapping or {})
-    if isinstance(source, str | os.PathLike):
-        chosen, where = open_source(source, Notes(), "corpus", told, format)
-        where = replace(where, ids=ids)
-        with _reading(where):
-            return gather_texts(chosen.records(where), where, ids)
-    where = Source("corpus", "corpus", told)
-    return gather_texts(_listed(source, where), where, ids)
+    if not isinstance(source, str | os.PathLike):
+        where = Source("corpus", "corpus", mapping or {}, ids=ids)
+        return _gather_texts(_listed(source, where), where)
+    chosen, where = open_source(source, Notes(), "corpus", mapping, format)
+    where = replace(where, ids=ids)
+    with _reading(where):
+        return _gather_texts(chosen.records(where), where)
+
+
+def _gather_texts(value: object, source: Source) -> Corpus:
+    """The text of each document, from what a format read or a caller handed over."""
+    texts: dict[str, str] = {}
+    origins: dict[str, tuple[str, int]] = {}
+    titles: dict[str, int] = {}
+    wanted = None if source.ids is None else frozenset(source.ids)
+    count = 0
+    for count, (line, record) in enumerate(_documents_in(value, source), 1):
+        try:
+            document, text, title = _read_text(record, source)
+            if wanted is not None and document not in wanted:
+                continue
+            if title:
+                titles[document] = title
+            origin = record.get("source") if type(record) is dict else None
+            if origin is not None and isinstance(start := ask(record, STARTS), int):
+                origins[document] = str(origin), start
+            if texts.setdefault(document, text) != text:
+                raise FormatError(f"{document!r} has two texts")
+        except DataError as error:
+            if line is None:
+                error.problem = f"document {count}: {error.problem}"
+            raise placed(error, path=source.path, line=line) from None
+    if not count:
+        raise source.error("holds no documents")
+    return Corpus(texts, source.name, origins, titles)
+
+
+def _documents_in(value: object, source: Source) -> Iterable[tuple[int | None, Any]]:
+    if isinstance(value, Batched) and value.header:
+        # An empty cell is an empty text.
+        return ((n, {k: v or "" for k, v in record.items()}) for n, record in value)
+    if not isinstance(value, Mapping):
+        return records_of(as_records(value), source)
+    lists = [v for v in value.values() if is_list(v)]
+    if len(lists) == 1:
+        return ((None, record) for record in lists[0])
+    entries = (e if isinstance(e, Mapping) else {"text": e} for e in value.values())
+    return (
+        (None, e if ask(e, _DOCUMENT_IDS) is not None else {"id": key, **e})
+        for key, e in zip(value, entries, strict=True)
+    )
+
+
+def _read_text(record: object, source: Source) -> tuple[str, str, int]:
+    """The id, the text behind its title, and how long that title is."""
+    if isinstance(record, _BARE):
+        problem = f"a document must be an object with id and text, got {show(record)}"
+        raise FormatError(problem)
+    record, told = respell(record), source.mapping
+    name = told.get("document") or told.get("id")
+    identity = ask(record, _DOCUMENT_IDS) if name is None else value_at(record, name)
+    path = told.get("text")
+    text = ask(record, TEXTS) if path is None else value_at(record, path)
+    if (identity is None or text is None) and not isinstance(record, Mapping):
+        document = read_document(record, source.notes)
+        identity, text = identity or document.id, text or document.text
+    if identity is None or not isinstance(text, str):
+        missing = (name or "id") if identity is None else (path or "text")
+        names = record if isinstance(record, Mapping) else vars(record)
+        found = ", ".join(map(str, names)) or "none"
+        raise FormatError(f"a document has no {missing}; fields found: {found[:200]}")
+    title = ask(record, ("title",))
+    whole = f"{title}\n{text}" if isinstance(title, str) and title.strip() else text
+    name = read_id(identity, "document id", source.notes)
+    return name, whole, len(whole) - len(text)
 
 
 def read_queries(source: Any) -> Mapping[str, Query]:
@@ -202,12 +289,20 @@ def read_queries(source: Any) -> Mapping[str, Query]:
     return interpret(listed, where, "objects").queries
 
 
+def _bare_id(document: Document) -> str | None:
+    """The id of a document of which nothing else is known; None for the others."""
+    if document.text is None:
+        return document.id
+    bare = document.id is None and looks_like_id(document.text)
+    return document.text if bare else None
+
+
 def texts_for(run: Run, gold: Gold, corpus: Any) -> Mapping[str, str]:
     """The texts of a corpus that a run and its gold need, read once."""
     if isinstance(corpus, Mapping) and isinstance(next(iter(corpus.values()), ""), str):
         return corpus
     retrieved = (d for _, ranking in run.rankings(Policies()) for d in ranking)
-    names = {*map(bare_id, retrieved)} - {None}
+    names = {*map(_bare_id, retrieved)} - {None}
     wanted = {name for row in gold.documents.values() for name in row}
     wanted |= {item.text for row in gold.passages.values() for item in row}
     return read_corpus(corpus, ids={*map(str, names), *wanted})
@@ -218,12 +313,12 @@ def with_texts(run: Run, corpus: Any) -> DocumentRun:
     rankings = dict(run.rankings(Policies()))
     corpus = texts_for(run, Gold(), corpus)
     # Where the corpus has any of the strings that were retrieved, they are ids.
-    are_ids = any(bare_id(d) in corpus for r in rankings.values() for d in r)
+    are_ids = any(_bare_id(d) in corpus for r in rankings.values() for d in r)
     some = [d.id for r in rankings.values() for d in r if d.id and d.text is None]
     are_texts = not are_ids and looks_like_text(some)
 
     def with_text(d: Document) -> Document:
-        name = bare_id(d)
+        name = _bare_id(d)
         if name is None or (d.id is None and not are_ids):
             return d
         if are_texts:

@@ -55,19 +55,9 @@ GOLD: Final = frozenset(
 )
 
 WRAPPERS: Final = (
-    *("samples", "data", "records", "rows", "examples", "results", "items"),
-    *(
-        "queries",
-        "questions",
-        "outputs",
-        "test_cases",
-        "goldens",
-        "requests",
-        "run",
-        "gold",
-        "qrels",
-        "judgmentRatings",
-    ),
+    *("samples", "data", "records", "rows", "examples", "results", "items", "queries"),
+    *("questions", "outputs", "test_cases", "goldens", "requests", "run", "gold"),
+    *("qrels", "judgmentRatings"),
 )
 """What an object calls the list or mapping it only wraps."""
 

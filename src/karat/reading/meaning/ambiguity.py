@@ -34,13 +34,7 @@ _ENOUGH = 1000
 
 
 class Strings(NamedTuple):
-    """Gold in a field whose strings may be ids or texts.
-
-    Attributes:
-        kind: what they are if they are texts, `passages` or `answers`.
-        theirs: the field's name.
-        by_query: the strings of each query.
-    """
+    """Gold in a field whose strings may be ids, or texts of a kind."""
 
     kind: str
     theirs: str
@@ -51,10 +45,7 @@ class Strings(NamedTuple):
 class Undecided(Dataset):
     """An input of which only its looks tell whether some strings are ids or texts.
 
-    Attributes:
-        bare: whether the run is of such strings.
-        strings: such strings of the gold.
-        rest: the gold without them, and the fields that it is from.
+    The run may be of such strings (`bare`); `rest` is the gold without those in it.
     """
 
     bare: bool = False
@@ -98,12 +89,9 @@ def _items(kind: str, values: Sequence[str]) -> tuple[Item, ...]:
 
 
 class QueryRanking(NamedTuple):
-    """What one query retrieved: ids, documents, or the score of each id.
+    """What one query retrieved, in the order given: ids, documents, or scores of ids.
 
-    Attributes:
-        entries: in the order given.
-        scores: of ids, where each has one.
-        bare: whether nothing but looks says if strings are ids or texts.
+    Where it is `bare`, nothing but looks says if strings are ids or texts.
     """
 
     entries: Sequence[str] | list[Document] | dict[str, float]
@@ -132,7 +120,9 @@ def run_of(
         note_ascending(entries, map(dict.values, entries.values()), notes)
         return ScoredRun(entries, name), False
     for query in scored:
-        entries[query] = _best_first(entries[query])
+        # Where some rankings are lists, all are: best score first, as ties go.
+        pairs = sorted(((s, d) for d, s in entries[query].items()), reverse=True)
+        entries[query] = [Document(id=name, score=score) for score, name in pairs]
     prose = bool(bare) and are_prose(map(entries.__getitem__, bare))
     for query in bare if prose else ():
         entries[query] = [Document(text=str(text)) for text in entries[query]]
@@ -142,12 +132,6 @@ def run_of(
     ids = {q: r for q, r in entries.items() if not r or isinstance(r[0], str)}
     listed = dict(RankedRun(ids, name, scores).rankings(Policies()))
     return DocumentRun({**entries, **listed}, name), all_bare
-
-
-def _best_first(scores: Mapping[str, float]) -> list[Document]:
-    """Where some rankings are lists, all are: best score first, as ties go."""
-    pairs = sorted(((score, name) for name, score in scores.items()), reverse=True)
-    return [Document(id=name, score=score) for score, name in pairs]
 
 
 def are_prose(rows: Iterable[Iterable[Any]]) -> bool:

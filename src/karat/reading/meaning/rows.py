@@ -8,6 +8,7 @@ from collections.abc import (
     Sequence,
     Set as AbstractSet,
 )
+from functools import cached_property
 from itertools import compress, count, islice, pairwise
 from operator import itemgetter, ne
 from typing import Any, TypeVar
@@ -48,16 +49,10 @@ _SPLIT = "several systems in one table are split with --by COLUMN"
 
 
 class RowColumns:
-    """What the columns of a table mean that has one row per document.
+    """What the columns of a table with one row per document mean, however it is read.
 
-    These rules are the same for all tables, read row by row or in columns.
-
-    Attributes:
-        role: `run` or `gold`.
-        number: our name of the column of scores, ranks or grades, if there is one.
-        mapping: our field name -> the column, of those that are read.
-        system: the column that seems to tell several systems apart.
-        unread: the columns that may hold the numbers, where none was found.
+    `number` is our name of the column of scores, ranks or grades. Where there is none,
+    `unread` are those that may hold them. `system` may tell several systems apart.
     """
 
     def __init__(
@@ -153,8 +148,8 @@ def _role(source: Source, fields: Mapping[str, str], ranked: str | None) -> str:
     return "run"
 
 
-class Table(RowColumns):
-    """Reads rows, some at a time, into a run or into gold."""
+class Table(RowColumns, RunSource):
+    """Reads rows, some at a time, into a run or into gold; a run may lie in them."""
 
     def __init__(
         self, source: Source, fields: Mapping[str, str], header: Sequence[str]
@@ -163,8 +158,9 @@ class Table(RowColumns):
         names = (*map(fields.get, _READ), self.system, *self.unread)
         self.names = [*dict.fromkeys(name for name in names if name is not None)]
         self._source, self.path = source, source.path
+        self.ranked = self.number not in {"score", "distance"}
         self._fields = fields
-        # The rows, in columns: millions are gathered faster like this.
+        # In columns: millions of rows are gathered faster like this.
         self._query: list[str] = []
         self._document: list[str] = []
         self._value: list[float] = []
@@ -274,12 +270,14 @@ class Table(RowColumns):
         elif self.number == "distance":
             given = {query: [-value for value in row] for query, row in values.items()}
             note_distances(self._fields["distance"], given, notes)
-        run, gold = None, None
-        texts = any(text is not None for text in self._text)
+        run: Run | None = None
+        gold = None
+        if all(text is None for text in self._text):
+            self._text = []
         if self.role == "gold":
             gold = Gold(numbers, name=source.name)
-        elif texts or not distinct or self.number == "rank":
-            run = self._columnar(texts=texts)
+        elif self._text or not distinct or self.number == "rank":
+            run = ColumnarRun(self, source.name)
         elif self.number is None:
             run = RankedRun(documents, source.name)
         else:
@@ -305,13 +303,17 @@ class Table(RowColumns):
                 self._source.notes.problem(error)
             first.setdefault((query, document), line)
 
-    def _columnar(self, *, texts: bool) -> Run:
-        column = ByteColumn.of(t or "" for t in self._text) if texts else None
+    @cached_property
+    def _rows(self) -> Rankings:
+        column = ByteColumn.of(t or "" for t in self._text) if self._text else None
         ranked = self.number == "rank"
         values = ~np.array(self._value, np.int64) if ranked else np.array(self._value)
         queries, documents = map(ByteColumn.of, (self._query, self._document))
-        rows = Rankings.of(queries, documents, values, column)._replace(ranked=ranked)
-        return ColumnarRun(_ListedRows(rows, self), self._source.name)
+        return Rankings.of(queries, documents, values, column)._replace(ranked=ranked)
+
+    def parts(self, *, texts: bool = False) -> Iterator[Callable[[], Rankings]]:
+        """All rows."""
+        yield lambda: self._rows if texts else self._rows._replace(texts=None)
 
     def repeated(self, query: str, document: str) -> FormatError:
         """Where the document is listed for the first and for the second time."""
@@ -328,22 +330,6 @@ class Table(RowColumns):
 def _twice(document: str, line: int | None, how: str) -> str:
     place = "" if line is None else f", first on line {line}"
     return f"document {document[:60]!r} {how} twice{place}"
-
-
-class _ListedRows(RunSource):
-    """Rows that were listed; a document may stand in several of them."""
-
-    def __init__(self, rows: Rankings, table: Table) -> None:
-        self.path, self.ranked = table.path, table.number not in {"score", "distance"}
-        self._rows, self._table = rows, table
-
-    def parts(self, *, texts: bool = False) -> Iterator[Callable[[], Rankings]]:
-        """All rows."""
-        yield lambda: self._rows if texts else self._rows._replace(texts=None)
-
-    def repeated(self, query: str, document: str) -> DataError:
-        """Where the document is listed for the first and for the second time."""
-        return self._table.repeated(query, document)
 
 
 def load_rows(

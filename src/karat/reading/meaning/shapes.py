@@ -119,8 +119,7 @@ def _by_query(source: Any, notes: Notes) -> tuple[dict[Any, Any] | None, bool]:
     if not isinstance(source, dict):
         if holds_rows(source):
             return None, False
-        note_numbered(len(source), notes)
-        source = {str(number): row for number, row in enumerate(source)}
+        source = _numbered(source, notes)
     elif (
         len(source) <= _FEW
         and any(map(may_be_field, map(str, source)))
@@ -188,21 +187,28 @@ _CONTENT = RETRIEVED | GOLD | {"query", "document"}
 
 def interpret(value: object, source: Source, format: str) -> Dataset:
     """What records hold, or one nested value."""
-    if isinstance(value, Iterator):
-        batched = value if isinstance(value, Batched) else Batched(in_batches(value))
-        return _load_stream(batched, source, format)
+    if not isinstance(value, Iterator):
+        value = _shape(value, source)
+    if isinstance(value, Mapping):
+        return _load_by_query(value, source, format)
+    batched = value if isinstance(value, Batched) else Batched(in_batches(value))
+    return _load_stream(batched, source, format)
+
+
+def _shape(value: object, source: Source) -> Records | Mapping[Any, Any]:
+    """The records in a nested value; or else rankings or gold by query."""
     value = as_records(as_record(value))
     if isinstance(value, Mapping):
-        return _load_mapping(value, source, format)
+        return _shape_of_mapping(value, source)
     if not is_list(value):
         raise source.error(f"must hold a list or an object, but holds {show(value)}")
     if not value:
         raise source.error("holds an empty list: there is nothing to read")
     if isinstance(value[0], Mapping) and not is_scores(value[0]):
-        return _load_stream(_unnumbered(value), source, format)
+        return _unnumbered(value)
     if holds_rows(value):
-        return _load_stream(_unnumbered(named_rows(value, source.role)), source, format)
-    return _load_lists(value, source, format)
+        return _unnumbered(named_rows(value, source.role))
+    return _numbered(value, source.notes)
 
 
 def interpret_by(
@@ -252,7 +258,7 @@ def _load_stream(records: Batched, source: Source, format: str) -> Dataset:
         some = first[1]
         names = [*map(str, some[0])] if isinstance(some[0], Mapping) else None
     if names is not None and _POSITION in names:
-        return _load_stream(_by_query_text(batches), source, format)
+        return interpret(_by_query_text(batches), source, format)
     if names is not None:
         told = source.mapping and source.mapping_for(names)
         fields = infer(names, source.role, told)
@@ -264,7 +270,7 @@ def _load_stream(records: Batched, source: Source, format: str) -> Dataset:
         if len(values) == 1 and some[0] and _is_record(some[0][0]):
             # All records in one line, as an array.
             return interpret(some[0], source, format)
-        return _load_lists(values, source, format)
+        return _load_by_query(_numbered(values, source.notes), source, format)
     samples = Samples(source)
     for batch in batches.batches:
         lines, rows = batches.named(*batch) if batches.header else batch
@@ -287,22 +293,23 @@ def _by_query_text(rows: Records) -> Batched:
     return _unnumbered(samples.values())
 
 
-def _load_mapping(value: Mapping[Any, Any], source: Source, format: str) -> Dataset:
+def _shape_of_mapping(
+    value: Mapping[Any, Any], source: Source
+) -> Records | Mapping[Any, Any]:
     if not value:
         raise source.error("holds an empty object: there is nothing to read")
     answers = value.get("responses")
     if value.keys() <= CHROMA.keys():
         answers = chroma_rankings(value)
     if source.role == "run" and is_list(answers):
-        return _load_lists(answers, source, format)
+        return _numbered(answers, source.notes)
     texts, relevant = value.get("queries"), value.get("relevant_docs")
     if isinstance(texts, Mapping) and isinstance(relevant, Mapping):
         # Questions with relevant documents, as LlamaIndex saves them.
-        listed = (
+        return _unnumbered(
             {"id": query, "query": texts.get(query), "gold": documents}
             for query, documents in relevant.items()
         )
-        return _load_stream(_unnumbered(listed), source, format)
     inner = _unwrapped(value)
     if source.role == "gold" and is_answer(value):
         # What a search relevance workbench has stored, as it answers with it.
@@ -311,19 +318,18 @@ def _load_mapping(value: Mapping[Any, Any], source: Source, format: str) -> Data
         parts = {name: part for name, part in value.items() if name != _MTEB}
         inner = one_part(one_part(parts, source), source)
     if inner is not None:
-        return interpret(inner, source, format)
+        return _shape(inner, source)
     names = dict.fromkeys(map(str, value))
     fields = infer(names, source.role, source.mapping_for(names))
     fields = {o: t for o, t in fields.items() if t.partition(".")[0] in names}
     if is_record(fields):
-        records = _transposed(value, fields) or [value]
-        return _load_stream(_unnumbered(records), source, format)
+        return _unnumbered(_transposed(value, fields) or [value])
     first = next(iter(value.values()))
     told = {theirs.partition(".")[0] for theirs in source.mapping.values()}
     named = isinstance(first, Mapping) and not told.isdisjoint(first)
     if named or (_is_record(first) and not is_answer(first)):
-        return _load_stream(_unnumbered(_named(value, source)), source, format)
-    return _load_by_query(value, source, format)
+        return _unnumbered(_named(value, source))
+    return value
 
 
 def one_part(parts: Mapping[Any, Any], source: Source) -> Any:
@@ -385,18 +391,12 @@ def _named(value: Mapping[Any, Any], source: Source) -> Iterator[Any]:
             source.notes.problem(source.error(problem, query=key))
 
 
-def _load_lists(values: Sequence[Any], source: Source, format: str) -> Dataset:
+def _numbered(values: Sequence[Any], notes: Notes) -> dict[str, Any]:
     """Rankings or gold without ids, numbered from 0."""
-    note_numbered(len(values), source.notes)
-    numbers = map(str, range(len(values)))
-    return _load_by_query(dict(zip(numbers, values, strict=True)), source, format)
-
-
-def note_numbered(count: int, notes: Notes) -> None:
-    """Say that queries have no ids."""
-    for number in range(count):
+    for number in range(len(values)):
         what = "{query|queries} without an id, numbered from 0"
         notes.notice("numbered", what, number)
+    return {str(number): row for number, row in enumerate(values)}
 
 
 def _load_by_query(rows: Mapping[Any, Any], source: Source, format: str) -> Dataset:

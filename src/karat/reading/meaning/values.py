@@ -44,6 +44,7 @@ _ROWS: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = (
     (re.compile("[tn]t[tn]nn[tn]"), ("query_id", "", "doc_id", "rank", "score", "")),
 )
 _ENOUGH = 100
+_WORD = re.compile(r"[!-~]+(?<![.!?])")
 _DEEPEST = 5
 _SCALARS = (str, bytes, int, float, type(None))
 
@@ -306,6 +307,11 @@ def looks_like_text(values: Sequence[str]) -> bool:
         for value in values
     )
     return prose * 2 > len(values)
+
+
+def looks_like_id(text: str) -> bool:
+    """Whether a text is one word of ASCII and no sentence, as ids are."""
+    return _WORD.fullmatch(text) is not None
 
 
 def unpack(value: object) -> Any:
