@@ -35,7 +35,8 @@ class Delimited(Format):
 
     def sniff(self, head: bytes, name: str) -> bool:
         """The first row names columns karat knows, or the file's name says so."""
-        line = _first_line(head)
+        text = head.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n")
+        line = text.partition(b"\n")[0].decode("utf-8", "replace").strip("\r")
         if line[:1] in {"{", "["}:
             return False
         cells = [cell.strip(' "') for cell in line.split(self._between(line))[:100]]
@@ -126,11 +127,6 @@ def _lines(stream: BinaryIO) -> Iterator[str]:
         else:
             yield from io.StringIO(text, "\n")
         number += len(some)
-
-
-def _first_line(head: bytes) -> str:
-    text = head.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n")
-    return text.partition(b"\n")[0].decode("utf-8", "replace").strip("\r")
 
 
 class _LongCells:

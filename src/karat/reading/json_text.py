@@ -17,7 +17,7 @@ from karat.reading.files import (
     lines_in,
     read_value,
 )
-from karat.reading.format import SHIPPED, Format, starts_like
+from karat.reading.format import SHIPPED, Format
 from karat.reading.meaning.shapes import interpret
 from karat.reading.source import Batched, Batches, Source, placed
 
@@ -34,11 +34,6 @@ class Json(Format):
     name = "json"
     extensions, shares = SHIPPED["json"][1:3]
     layout = "nested"
-
-    def sniff(self, head: bytes, name: str) -> bool:
-        """It starts with a bracket."""
-        del name
-        return starts_like(self.name, head)
 
     def records(self, source: Source) -> Any:
         """The whole value; several of them, one per line, are read as lines."""

@@ -28,11 +28,6 @@ class Beir(Format):
 
     name = "beir"
 
-    def sniff(self, head: bytes, name: str) -> bool:
-        """Single files of the layout are tables and JSON Lines."""
-        del head, name
-        return False
-
     def sniff_folder(self, folder: Path) -> bool:
         """There are qrels in it, or a corpus beside what a hub calls the default."""
         qrels = (folder / "qrels").is_dir() or _part(folder, "qrels") is not None

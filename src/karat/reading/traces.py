@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from karat.data.queries import Dataset
 from karat.errors import FormatError
-from karat.reading.format import SHIPPED, Format, starts_like
+from karat.reading.format import SHIPPED, Format
 from karat.reading.json_text import JSON
 from karat.reading.meaning.aliases import QUESTIONS, RETRIEVED, ask, infer
 from karat.reading.meaning.shapes import interpret
@@ -52,11 +52,6 @@ class Traces(Format):
 
     name = "traces"
     shares = SHIPPED["traces"].shares
-
-    def sniff(self, head: bytes, name: str) -> bool:
-        """Its first bytes name a span of a retriever, or OpenTelemetry's envelope."""
-        del name
-        return starts_like(self.name, head)
 
     def records(self, source: Source) -> Records:
         """One for each query and retriever; the latest, where it was asked again."""
@@ -161,7 +156,7 @@ def _read_span(
         return record | {"failure": failure}
     if documents is None:
         answer = ask(attributes, _ANSWERED) or ask(span, ("output", "outputs"))
-        documents = _listed(_decoded(answer))
+        documents = _listed(answer)
     return record | {"retrieved": documents}
 
 
@@ -169,7 +164,7 @@ def _documents(attributes: Mapping[str, Any]) -> list[Any] | None:
     """The documents among the attributes: a list, its JSON, or a name for each part."""
     for prefix in _DOCUMENTS:
         if prefix in attributes:
-            return [_document(d) for d in _listed(_decoded(attributes[prefix]))]
+            return [_document(d) for d in _listed(attributes[prefix])]
         numbered: dict[int, dict[str, Any]] = {}
         for name, value in attributes.items():
             place, _, part = name.removeprefix(f"{prefix}.").partition(".")
@@ -197,6 +192,7 @@ def _document(value: Any) -> Any:
 
 def _listed(answer: Any) -> list[Any]:
     """The list of documents in an answer."""
+    answer = _decoded(answer)
     if isinstance(answer, Mapping):
         fields = infer(map(str, answer)).items()
         inner = next((theirs for ours, theirs in fields if ours in RETRIEVED), None)

@@ -110,15 +110,6 @@ def is_partial(answer: Any) -> bool:
     return late is True or bool(failed) or full is False
 
 
-def refuse_failed(answer: Mapping[Any, Any]) -> None:
-    """An engine that failed, or that saw a part of its index only, found nothing."""
-    error = answer.get("error") or value_at(answer, "root.errors")
-    if error and "hits" not in answer:
-        raise FormatError(f"it answered with an error: {show(error)}")
-    if is_partial(answer):
-        raise FormatError(PARTIAL)
-
-
 def chroma_rankings(answer: Mapping[Any, Any]) -> list[list[dict[str, Any]]] | None:
     """The documents of each query from columns of lists, as Chroma answers."""
     ids = answer.get("ids")
@@ -166,7 +157,11 @@ def _refuse(answer: Any) -> Any:
 
 
 def _from_mapping(answer: Mapping[Any, Any]) -> Any:
-    refuse_failed(answer)
+    error = answer.get("error") or value_at(answer, "root.errors")
+    if error and "hits" not in answer:
+        raise FormatError(f"it answered with an error: {show(error)}")
+    if is_partial(answer):
+        raise FormatError(PARTIAL)
     if (rankings := chroma_rankings(answer)) is not None:
         return _only(rankings)
     if is_scores(answer):
