@@ -37,8 +37,7 @@ from karat import (
 )
 from karat.cli import main as command_line
 from karat.extend import Policies
-from karat.reading.check import validate
-from karat.reading.readers import read as read_input
+from karat.reading.readers import read as read_input, validate
 from karat.reading.write import write
 from tests.fuzz.inputs import Case, make_case
 from tests.fuzz.material import SAMPLES

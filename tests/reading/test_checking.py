@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from karat.reading.check import validate
+from karat.reading.readers import validate
 
 Save = Callable[[str, str | bytes], str]
 

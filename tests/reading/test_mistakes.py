@@ -16,8 +16,7 @@ from pyarrow import parquet
 import karat
 from karat import Dataset
 from karat.extend import FormatError, Policies
-from karat.reading.check import validate
-from karat.reading.readers import read, read_by
+from karat.reading.readers import read, read_by, validate
 
 Save = Callable[[str, str | bytes], str]
 Table = dict[str, list[Any]]

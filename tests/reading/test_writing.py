@@ -20,8 +20,8 @@ from karat.extend import (
     Span,
     UsageError,
 )
-from karat.reading.check import validate
 from karat.reading.format import FORMATS
+from karat.reading.readers import validate
 from karat.reading.source import Role
 from karat.reading.write import write
 

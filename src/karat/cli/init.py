@@ -18,9 +18,8 @@ from karat.data.queries import Dataset
 from karat.errors import WITHOUT_LABELS, DataError, KaratError, UsageError
 from karat.evaluation import evaluate
 from karat.planning import DEFAULT_METRICS
-from karat.reading.check import validate
 from karat.reading.format import FORMATS
-from karat.reading.readers import read_corpus, read_queries
+from karat.reading.readers import read_corpus, read_queries, validate
 from karat.reading.yaml_text import decode_yaml
 from karat.suites.definition import FILE, read_suites
 from karat.writing import write_file

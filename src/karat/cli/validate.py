@@ -17,7 +17,7 @@ from karat.data.runs import Notice, Run
 from karat.data.tables import counted
 from karat.errors import DataError
 from karat.evaluation import evaluate
-from karat.reading.check import Checked, validate
+from karat.reading.readers import Checked, validate
 from karat.reading.source import Role
 
 _WRONG = 2

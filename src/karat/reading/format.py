@@ -163,6 +163,10 @@ class Format(ABC):
         """What the input means: a run, gold, or both."""
         return interpret(self.records(source), source, self.name)
 
+    def check(self, source: Source) -> None:
+        """Note the problems of all lines, where `read` stops at the first."""
+        del source
+
     def read_by(self, source: Source, column: str) -> dict[str, Dataset]:
         """The input split into one part per value of a column, such as the system."""
         if type(self).records is Format.records:

@@ -3,14 +3,14 @@
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final, overload
 
 from karat.data.gold import Gold
 from karat.data.memory_runs import DocumentRun
 from karat.data.policies import Policies
 from karat.data.queries import Corpus, Dataset, Query
-from karat.data.runs import Document, Run
+from karat.data.runs import Document, Notice, Run
 from karat.errors import DataError, FormatError
 from karat.reading.files import gc_paused
 from karat.reading.format import open_source
@@ -471,3 +471,57 @@ def _reading(where: Source) -> Iterator[None]:
         raise where.error(f"cannot be read: {error.strerror or error}") from None
     except MemoryError:
         raise where.error("does not fit into memory") from None
+
+
+@dataclass(frozen=True, eq=False)
+class Checked:
+    """What is wrong with a file, and whether more is; or else what it holds."""
+
+    problems: Sequence[DataError] = ()
+    more: bool = False
+    notices: tuple[Notice, ...] = ()
+    loaded: Dataset | None = None
+
+
+def validate(
+    source: str | os.PathLike[str],
+    role: Role | None = None,
+    *,
+    mapping: Mapping[str, str] | None = None,
+    shared: Dataset | bool = False,
+    format: str | None = None,
+    limit: int = 20,
+) -> Checked:
+    """Read a file to its end and collect what is wrong with it."""
+    notes = Notes(keep=limit)
+    try:
+        loaded = read(
+            source, role, mapping=mapping, format=format, shared=shared, notes=notes
+        )
+        if loaded.run is not None:
+            # Some runs are read only when scored: look for nothing, but at every row.
+            loaded.run.locate({}, judged=False, policies=Policies())
+    except DataError as error:
+        # A pipe cannot be read twice.
+        again = error.line is not None and os.path.isfile(source)  # noqa: PTH113
+        if again and not notes.problems:
+            return _check_lines(source, format, error, notes)
+        more = len(notes.problems) >= limit
+        problems = notes.problems if more else [*notes.problems, error]
+        return Checked(problems, more=more, notices=notes.notices())
+    if notes.problems:
+        return Checked(notes.problems, notices=notes.notices())
+    return Checked(notices=loaded.notices, loaded=loaded)
+
+
+def _check_lines(
+    source: str | os.PathLike[str], format: str | None, first: DataError, notes: Notes
+) -> Checked:
+    """What is wrong with all lines of a file that is read up to its first problem."""
+    more = False
+    chosen, where = open_source(source, notes, None, None, format)
+    try:
+        chosen.check(where)
+    except DataError:
+        more = True
+    return Checked(notes.problems or [first], more=more)

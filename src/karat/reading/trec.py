@@ -63,16 +63,29 @@ RUN = LineShape(("query", "Q0", "document", "rank", "score", "tag"), value=4, mo
 """trec_eval takes remarks behind the tag of a run, but none in qrels."""
 
 
-class TrecRuns(Format):
+class _Trec(Format):
+    """Lines of as many words, one of them a number."""
+
+    lines: LineShape
+
+    def sniff(self, head: bytes, name: str) -> bool:
+        """The first lines have as many words."""
+        del name
+        return _lines_have(head, self.lines)
+
+    def check(self, source: Source) -> None:
+        """Note the problem of each line that has one."""
+        with source.open() as stream:
+            tell = source.notes.problem
+            deque(split_lines_slowly(stream, self.lines, source.path, tell=tell), 0)
+
+
+class TrecRuns(_Trec):
     """A TREC run: query, Q0, document, rank, score and tag on each line."""
 
     name = "trec_run"
+    lines = RUN
     extensions, shares = SHIPPED["trec_run"][1:3]
-
-    def sniff(self, head: bytes, name: str) -> bool:
-        """Six words a line, the fifth a number."""
-        del name
-        return _lines_have(head, RUN)
 
     def read(self, source: Source) -> Dataset:
         """A run that is read when it is scored."""
@@ -97,17 +110,13 @@ class TrecRuns(Format):
                 stream.write(b"%b Q0 %b %d %a %b\n" % (*ids, rank, score, tag))
 
 
-class TrecQrels(Format):
+class TrecQrels(_Trec):
     """TREC qrels: query, iteration, document and grade on each line."""
 
     name = "trec_qrels"
+    lines = QRELS
     holds_sources = True
     extensions, shares = SHIPPED["trec_qrels"][1:3]
-
-    def sniff(self, head: bytes, name: str) -> bool:
-        """Four words a line, the fourth a number."""
-        del name
-        return _lines_have(head, QRELS)
 
     def read(self, source: Source) -> Dataset:
         """The grades, with the subtopics or the judges that the iteration names."""

@@ -69,8 +69,10 @@ def _document(
         entry = _with_id(entry, ids)
     if isinstance(entry, str) and score is None and not inside:
         return entry
-    if inside:
-        entry = _renamed(entry, inside)
+    entry, found = rename(entry, inside)
+    for ours in {"document", "text"} & inside.keys() - found.keys():
+        names = ", ".join(names_inside([entry])) or show(entry)
+        raise FormatError(f"a document has no {inside[ours]!r}; it has {names}")
     return read_document(entry if score is None else (entry, score), Notes())
 
 
@@ -84,17 +86,6 @@ def _with_id(entry: Any, ids: Sequence[Any]) -> Any:
         raise FormatError(f"the index has place {place}, and ids= has {len(ids)} ids")
     name = ids[place.__index__()]
     return {**entry, "id": name} if isinstance(entry, Mapping) else str(name)
-
-
-def _renamed(entry: Any, inside: Mapping[str, str]) -> Any:
-    """A document with fields of its own under our names; its id must be there."""
-    document, found = rename(entry, inside)
-    for ours in ("document", "text"):
-        if ours in inside and ours not in found:
-            names = ", ".join(names_inside([entry])) or show(entry)
-            problem = f"a document has no {inside[ours]!r}; it has {names}"
-            raise FormatError(problem)
-    return document
 
 
 def to_plain(document: Document | str) -> Any:
