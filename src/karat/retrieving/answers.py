@@ -70,7 +70,7 @@ def _document(
     if isinstance(entry, str) and score is None and not inside:
         return entry
     entry, found = rename(entry, inside)
-    for ours in {"document", "text"} & inside.keys() - found.keys():
+    for ours in sorted({"document", "text"} & inside.keys() - found.keys()):
         names = ", ".join(names_inside([entry])) or show(entry)
         raise FormatError(f"a document has no {inside[ours]!r}; it has {names}")
     return read_document(entry if score is None else (entry, score), Notes())
