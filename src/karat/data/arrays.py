@@ -46,7 +46,8 @@ def running_sum(query: Ints, values: Floats) -> Floats:
     # Extended precision, where the machine has it, keeps the sums of one query clear of
     # all that the queries before it added up to.
     total = np.cumsum(values, dtype=np.longdouble)
-    before = np.concatenate(([0], total))[np.searchsorted(query, query)]
+    first = np.add.accumulate(np.concatenate(([0], np.bincount(query))))
+    before = np.concatenate(([0], total))[first][query]
     return (total - before).astype(np.float64)
 
 

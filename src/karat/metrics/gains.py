@@ -54,16 +54,22 @@ class GainMetric(CutoffMetric):
 
     def dcg(self, hits: Hits) -> Floats:
         """The discounted gain of what was found."""
-        query, slot, worth = self._found(self._graded(hits))
-        return sum_by(query, worth / np.log2(slot + 1), hits.size)
+        hits = self._graded(hits)
+        query, slot, gain = self._found(hits)
+        return sum_by(query, self.discounted(gain, slot), hits.size)
 
     def ideal(self, hits: Hits) -> Floats:
         """The discounted gain of all gold in the best order."""
         hits = self._graded(hits)
         if self.k == LETTER:
             return self._ideal(hits)
-        key = ("ideal", self.k, self.gain)
+        key = (self.discounted, self.k, self.gain)
         return hits.gold.keep(key, partial(self._ideal, hits))
+
+    @staticmethod
+    def discounted(gain: Floats, slot: Ints) -> Floats:
+        """What is left of a gain at each slot."""
+        return gain / np.log2(slot + 1)
 
     def _graded(self, hits: Hits) -> Hits:
         return hits.with_grades(self._gains) if self.gains else hits
@@ -75,11 +81,12 @@ class GainMetric(CutoffMetric):
             count, room = hits.gold_count, hits.cutoff(self.k, slice(None))
             if room is not None:
                 count = np.minimum(count, room)
-            deepest = room if isinstance(room, int) else int(count.max(initial=0))
-            worth = self._worth(hits, hits.query[:0], np.array([low]))
-            return _ideal_sums(worth.item(0), min(deepest, len(hits.gold_grade)))[count]
-        query, place, worth = self._best(hits)
-        return sum_by(query, worth / np.log2(place + 1), hits.size)
+            gain = self._worth(hits, hits.query[:0], np.array([low]))
+            places = np.arange(1, int(count.max(initial=0)) + 1)
+            sums = np.cumsum(self.discounted(gain.repeat(len(places)), places))
+            return np.concatenate(([0.0], sums))[count]
+        query, place, gain = self._best(hits)
+        return sum_by(query, self.discounted(gain, place), hits.size)
 
     def workings(self, hits: Hits) -> str:
         graded = self._graded(hits)
@@ -92,10 +99,8 @@ class GainMetric(CutoffMetric):
 
     def _found(self, hits: Hits) -> tuple[Ints, Ints, Floats]:
         """Query, slot and gain of what was found."""
-        credits = hits.credits()
-        rows = self.within(hits, credits.query, credits.slot)
-        query = credits.query[rows]
-        return query, credits.slot[rows], self._worth(hits, query, credits.grade[rows])
+        query, slot, grade = self.paid_within(hits)
+        return query, slot, self._worth(hits, query, grade)
 
     def _best(self, hits: Hits) -> tuple[Ints, Ints, Floats]:
         """Query, place and gain of the best order."""
@@ -121,14 +126,6 @@ class GainMetric(CutoffMetric):
         best = np.zeros(hits.size)
         np.maximum.at(best, hits.gold_query, hits.gold_grade)
         return np.where(best > _HIGHEST, np.floor(best), 0.0)
-
-
-@lru_cache(maxsize=64)
-def _ideal_sums(worth: float, places: int) -> Floats:
-    """The discounted gain of so many items worth the same, from none on."""
-    sums: Floats = np.zeros(places + 1)
-    np.cumsum(worth / np.log2(np.arange(2, places + 2)), out=sums[1:])
-    return sums
 
 
 @lru_cache(maxsize=256)
@@ -205,7 +202,7 @@ class IdealDCG(_Sum):
         return self._whole(hits, self.ideal(hits))
 
 
-class NCG(GainMetric):
+class NCG(NDCG):
     """The share of the gain that the top k could hold and does, wherever it stands.
 
     The ideal holds the best k of all gold. Undefined where the ideal is 0.
@@ -214,15 +211,11 @@ class NCG(GainMetric):
     name: ClassVar[str] = "ncg"
     formula: ClassVar[str] = "sum of gain in top k, over the ideal order's"
 
-    def score(self, hits: Hits) -> Floats:
-        hits = self._graded(hits)
-        sums = (
-            sum_by(query, worth, hits.size)
-            for query, _, worth in (self._found(hits), self._best(hits))
-        )
-        return ratio(*sums)
+    @staticmethod
+    def discounted(gain: Floats, slot: Ints) -> Floats:
+        """All of it."""
+        del slot
+        return gain
 
     def workings(self, hits: Hits) -> str:
-        hits = self._graded(hits)
-        gained, ideal = self._found(hits)[2].sum(), self._best(hits)[2].sum()
-        return f"{gained:g} gained / {ideal:g} at best"
+        return f"{self.dcg(hits)[0]:g} gained / {self.ideal(hits)[0]:g} at best"

@@ -78,12 +78,11 @@ class AveragePrecision(BinaryMetric):
         return total / (self._capped(hits) if capped else credits.whole)
 
     def workings(self, hits: Hits) -> str:
-        credits = self.credits_within(hits)
-        pairs = zip(credits.order, credits.slot, strict=True)
-        terms = " + ".join(f"{order}/{slot}" for order, slot in pairs) or "0"
+        _, slots, _ = self.paid_within(hits)
+        terms = " + ".join(f"{n}/{slot}" for n, slot in enumerate(slots, 1)) or "0"
         if self.of == "capped":
             return f"({terms}) / {self._capped(hits)[0]:.0f} that fit"
-        return f"({terms}) / {credits.relevant[0]} relevant"
+        return f"({terms}) / {hits.credits(self.threshold).relevant[0]} relevant"
 
     def _capped(self, hits: Hits) -> Floats:
         whole = hits.credits(self.threshold).whole

@@ -60,13 +60,13 @@ class RankBiasedPrecision(CutoffMetric):
         return f"{1 - self.p:.4g} x ({add_up(self._paid(hits)[1])})"
 
     def _paid(self, hits: Hits) -> tuple[Ints, Floats]:
-        credits = self.credits_within(hits)
-        paid = _reach(self.p, credits.slot)
+        query, slot, grade = self.paid_within(hits)
+        paid = _reach(self.p, slot)
         if self.gain == "scaled":
             best = np.ones(hits.size)
             np.maximum.at(best, hits.gold_query, hits.gold_grade)
-            paid *= credits.grade / best[credits.query]
-        return credits.query, paid
+            paid *= grade / best[query]
+        return query, paid
 
 
 @dataclass(frozen=True)
@@ -125,13 +125,13 @@ class ExpectedReciprocalRank(CutoffMetric):
 
     def _paid(self, hits: Hits) -> tuple[Ints, Floats]:
         check_scale(self.name, self.max_grade, hits)
-        credits = self.credits_within(hits)
+        query, slot, grade = self.paid_within(hits)
         scale = float(self.max_grade)
-        stops = np.exp2(credits.grade - scale) - np.exp2(-scale)
+        stops = np.exp2(grade - scale) - np.exp2(-scale)
         # A chance that rounds to 1 still leaves one that some reader goes on.
         passed = np.log1p(-np.minimum(stops, _ALL_BUT_SURE))
-        reaches = np.exp(running_sum(credits.query, passed) - passed)
-        return credits.query, reaches * stops / credits.slot
+        reaches = np.exp(running_sum(query, passed) - passed)
+        return query, reaches * stops / slot
 
 
 @dataclass(frozen=True)
