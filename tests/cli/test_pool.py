@@ -7,7 +7,7 @@ import pytest
 
 import karat as library
 from karat.extend import FormatError, ParameterError
-from karat.fusion.pooling import choose_pool
+from karat.fusion.fuse import choose_pool
 from tests.cli.conftest import Karat
 
 RUNS = [

@@ -14,8 +14,7 @@ from karat.data.queries import Dataset
 from karat.data.runs import Run
 from karat.errors import UsageError
 from karat.fusion import METHODS, NORMS, complementarity, fuse
-from karat.fusion.candidates import order_notices
-from karat.fusion.fuse import Method, Norm
+from karat.fusion.fuse import Method, Norm, order_notices
 from karat.reading.readers import read
 from karat.reports.terminal import show
 

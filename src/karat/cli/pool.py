@@ -15,7 +15,7 @@ from karat.data.gold import Gold
 from karat.data.queries import Dataset, Query
 from karat.data.tables import counted
 from karat.errors import UsageError
-from karat.fusion.pooling import choose_pool
+from karat.fusion.fuse import choose_pool
 from karat.reading.readers import read, read_corpus, read_queries
 from karat.reports.files import rows_as_csv
 from karat.reports.page import labelling_page

@@ -19,8 +19,7 @@ from karat.data.policies import Policies
 from karat.data.runs import Run
 from karat.data.tables import Table, number
 from karat.errors import WITHOUT_LABELS, DataError, ParameterError
-from karat.fusion.candidates import named_runs
-from karat.fusion.fuse import fuse
+from karat.fusion.fuse import fuse, named_runs
 from karat.reading.readers import read
 from karat.stats import mean_interval
 from karat.stats.paired import difference_interval

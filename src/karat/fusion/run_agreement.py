@@ -11,7 +11,7 @@ from karat.data.policies import Policies
 from karat.data.runs import Run
 from karat.data.tables import DASH, Table, counted, number
 from karat.errors import MismatchError, ParameterError
-from karat.fusion.candidates import named_runs
+from karat.fusion.fuse import named_runs
 from karat.reading.readers import read_run
 from karat.results.plain_values import PlainResult
 from karat.stats import mean_interval

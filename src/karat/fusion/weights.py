@@ -15,8 +15,7 @@ from karat.data.arrays import Floats
 from karat.data.memory_runs import ScoredRun
 from karat.data.runs import Run
 from karat.errors import DataError, ParameterError
-from karat.fusion.candidates import named_runs
-from karat.fusion.fuse import FusedScores, Fusion, contributions
+from karat.fusion.fuse import FusedScores, Fusion, contributions, named_runs
 
 _SEED = 20_240_229
 # With more runs, tenths would be too many combinations to try.
