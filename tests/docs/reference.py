@@ -19,7 +19,7 @@ from karat.cli import COMMANDS, karat
 from karat.cli.metrics import about, described
 from karat.data.policies import CHOICES, PROFILES
 from karat.extend import Claims, Matcher, Policies
-from karat.matching.shipped import MATCHERS
+from karat.matching.matcher import MATCHERS
 from karat.metrics import METRICS
 from karat.metrics.aliases import NAMES
 from karat.reading.format import FORMATS

@@ -15,7 +15,7 @@ from karat.extend import (
     Policies,
     read_matcher,
 )
-from karat.matching.pairwise import _BLOCK
+from karat.matching.texts import _BLOCK
 from tests.matching.text_runs import gold_of, matched, rows_of, run_of
 
 FOX, DOG = "The quick brown fox.", "The lazy dog sleeps."

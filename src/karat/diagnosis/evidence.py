@@ -26,7 +26,7 @@ from karat.diagnosis.slices import DocumentFeatures
 from karat.errors import MismatchError
 from karat.matching.coverage.alphabet import Letters
 from karat.matching.coverage.cover import HEADER_SLACK
-from karat.matching.coverage.measure import Passage, compare_letters, read_targets
+from karat.matching.coverage.matcher import Passage, compare_letters, read_targets
 from karat.matching.id_forms import OtherForm, other_forms
 from karat.matching.texts import wanted_items
 from karat.reading.readers import read_corpus

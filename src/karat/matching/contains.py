@@ -22,7 +22,7 @@ from karat.data.policies import Policies
 from karat.data.runs import Notice, Run
 from karat.errors import ParameterError
 from karat.matching.normaliser import fold, weigh
-from karat.matching.pairwise import TextMatcher
+from karat.matching.texts import TextMatcher
 
 # Written without spaces, or with endings attached to words as in Korean: any place
 # between two of these characters may be the edge of a word.

@@ -24,7 +24,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 import numpy as np
 
 from karat.data.arrays import Bools, Floats
-from karat.matching.pairwise import TextMatcher
+from karat.matching.texts import TextMatcher
 
 # RapidFuzz keeps cutoffs in single precision, which would lose scores that equal the
 # threshold: it has to cut a little below, and what reaches it is decided here.

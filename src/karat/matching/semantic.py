@@ -9,7 +9,7 @@ import numpy as np
 from karat.data.arrays import Bools, Floats, Ints
 from karat.data.spelling import Spelling
 from karat.errors import DataError, ParameterError
-from karat.matching.pairwise import TextMatcher
+from karat.matching.texts import TextMatcher
 
 Embed: TypeAlias = Callable[[list[str]], Any]
 """From texts to a vector of numbers for each, as a list of lists or an array."""

@@ -13,11 +13,11 @@ from karat.data.matches import Matches
 from karat.data.policies import Policies
 from karat.data.runs import Labels, Located, Notice, Run
 from karat.errors import MismatchError, NoCommonIdError
-from karat.matching.id_forms import other_forms
-from karat.matching.near_misses import (
+from karat.matching.id_forms import (
     near_miss_hint,
     near_miss_notices,
     near_queries,
+    other_forms,
 )
 from karat.reading.meaning.values import looks_like_text
 
