@@ -1,6 +1,7 @@
 """The forms that an id may have: other case, a path, an address, a chunk's number.
 
-Ids of documents and of queries alike. What forms there are is a table, `_FORMS`.
+Ids of documents and of queries alike. What forms there are is a table, `_FORMS`. Where
+ids do not join, those of the run are looked at for other forms of the gold's.
 """
 
 import re

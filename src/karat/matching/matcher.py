@@ -1,4 +1,4 @@
-"""What a matcher is: it says which retrieved document satisfies which gold item."""
+"""What a matcher is, which ones karat ships, and which of them fits the data."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping

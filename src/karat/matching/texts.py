@@ -1,4 +1,4 @@
-"""What text matchers read: the gold items that count, and the texts of a ranking."""
+"""Texts against texts: gold items that count beside the texts of a ranking."""
 
 import math
 from abc import abstractmethod
