@@ -58,9 +58,10 @@ def subclass_of(base: Any) -> Callable[[Any], Any]:
 class Catalogue(Mapping[str, T], Generic[T]):
     """Named things of one kind, shipped with karat or added by installed plug-ins.
 
-    Listing is registering: a room passes what it ships, each thing by itself or as
-    "module:name", which is imported when it is first asked for. Third parties add
-    through the entry-point group, and theirs are imported then, too.
+    Listing is registering: a room passes what it ships, each thing by itself, as
+    "module:name" or as the module where one has its name; that is imported when it is
+    first asked for. Third parties add through the entry-point group, and theirs are
+    imported then, too.
 
     Attributes:
         kind: the word used in error messages, as in "unknown metric".
@@ -104,7 +105,9 @@ class Catalogue(Mapping[str, T], Generic[T]):
             thing = self._things[key] = self._load(name, plugins[key])
         elif isinstance(thing, str):
             module, _, attribute = thing.partition(":")
-            thing = getattr(import_module(module), attribute)
+            there = vars(import_module(module))
+            named = (one for one in there.values() if getattr(one, "name", "") == key)
+            thing = there[attribute] if attribute else next(named)
             self._things[key] = cast("T", thing)
         return cast("T", thing)
 

@@ -62,10 +62,10 @@ from karat.llm.callables import FunctionClient as FunctionClient
 from karat.llm.chat_client import ChatClient as ChatClient
 from karat.matching.fuzzy import Fuzzy as Fuzzy
 from karat.matching.matcher import Matcher as Matcher
-from karat.matching.normaliser import fold as fold
-from karat.matching.texts import TextMatcher as TextMatcher
-from karat.matching.semantic import Semantic as Semantic
 from karat.matching.matcher import read_matcher as read_matcher
+from karat.matching.normaliser import fold as fold
+from karat.matching.semantic import Semantic as Semantic
+from karat.matching.texts import TextMatcher as TextMatcher
 from karat.metrics import make_metric as make_metric
 from karat.metrics import read_metric as read_metric
 from karat.metrics.gains import NDCG as NDCG

@@ -1,6 +1,6 @@
 """Metrics: one formula each, over hits.
 
-To add one: a frozen dataclass in the module of its family, and its row in `SHIPPED`.
+To add one: a frozen dataclass in the module of its family, and its name in `_FAMILIES`.
 """
 
 import re
@@ -23,79 +23,29 @@ __all__ = [
     "split_metrics",
 ]
 
+_FAMILIES = {
+    "precision_recall": (
+        "hit hits recall recall_all recall_capped precision f1 containment "
+        "context_recall contradiction"
+    ),
+    "coverage": "coverage complete char_precision iou recall_at_budget",
+    "ranking": "rr granular_rr ap gm_ap yaap accuracy ndcg_any context_precision",
+    "gains": "dcg ideal_dcg ncg ndcg",
+    "recall_points": "r_precision iprec iprec_avg q_measure rndcg ndcg_rel g bing",
+    "incomplete_judgements": "bpref gm_bpref infap judged unjudged",
+    "user_models": "rbp rbp_resid err compat",
+    "continuation": "inst insq bpm sdcg nerr8 nerr9 nerr10 nerr11",
+    "diversity": "alpha_dcg alpha_ndcg err_ia nerr_ia nrbp nnrbp ap_ia p_ia st_recall",
+    "sets": (
+        "set_precision set_recall set_ap set_f set_relative_precision utility num_q "
+        "num_ret num_rel num_rel_ret num_nonrel_judged_ret"
+    ),
+}
+
 SHIPPED: dict[str, str] = {
-    "hit": "karat.metrics.precision_recall:Hit",
-    "hits": "karat.metrics.precision_recall:HitCount",
-    "recall": "karat.metrics.precision_recall:Recall",
-    "recall_all": "karat.metrics.precision_recall:RecallAll",
-    "recall_capped": "karat.metrics.precision_recall:RecallCapped",
-    "precision": "karat.metrics.precision_recall:Precision",
-    "f1": "karat.metrics.precision_recall:F1",
-    "containment": "karat.metrics.precision_recall:Containment",
-    "coverage": "karat.metrics.coverage:CoveredShare",
-    "complete": "karat.metrics.coverage:Complete",
-    "char_precision": "karat.metrics.coverage:CharPrecision",
-    "iou": "karat.metrics.coverage:IOU",
-    "recall_at_budget": "karat.metrics.coverage:RecallAtBudget",
-    "rr": "karat.metrics.ranking:ReciprocalRank",
-    "granular_rr": "karat.metrics.ranking:GranularRR",
-    "ap": "karat.metrics.ranking:AveragePrecision",
-    "gm_ap": "karat.metrics.ranking:GeometricAP",
-    "yaap": "karat.metrics.ranking:LogOddsAP",
-    "accuracy": "karat.metrics.ranking:Accuracy",
-    "dcg": "karat.metrics.gains:DCG",
-    "ideal_dcg": "karat.metrics.gains:IdealDCG",
-    "ncg": "karat.metrics.gains:NCG",
-    "ndcg": "karat.metrics.gains:NDCG",
-    "ndcg_any": "karat.metrics.ranking:NDCGAny",
-    "context_precision": "karat.metrics.ranking:ContextPrecision",
-    "context_recall": "karat.metrics.precision_recall:ContextRecall",
-    "contradiction": "karat.metrics.precision_recall:Contradiction",
-    "r_precision": "karat.metrics.recall_points:RPrecision",
-    "bpref": "karat.metrics.incomplete_judgements:BPref",
-    "gm_bpref": "karat.metrics.incomplete_judgements:GeometricBPref",
-    "infap": "karat.metrics.incomplete_judgements:InferredAP",
-    "iprec": "karat.metrics.recall_points:InterpolatedPrecision",
-    "iprec_avg": "karat.metrics.recall_points:InterpolatedAverage",
-    "judged": "karat.metrics.incomplete_judgements:Judged",
-    "unjudged": "karat.metrics.incomplete_judgements:UnjudgedShare",
-    "rbp": "karat.metrics.user_models:RankBiasedPrecision",
-    "rbp_resid": "karat.metrics.user_models:RankBiasedResidual",
-    "err": "karat.metrics.user_models:ExpectedReciprocalRank",
-    "compat": "karat.metrics.user_models:Compatibility",
-    "inst": "karat.metrics.continuation:INST",
-    "insq": "karat.metrics.continuation:INSQ",
-    "bpm": "karat.metrics.continuation:BejeweledPlayer",
-    "sdcg": "karat.metrics.continuation:ScaledDCG",
-    "nerr8": "karat.metrics.continuation:NearERR8",
-    "nerr9": "karat.metrics.continuation:NearERR9",
-    "nerr10": "karat.metrics.continuation:NearERR10",
-    "nerr11": "karat.metrics.continuation:NearERR11",
-    "alpha_dcg": "karat.metrics.diversity:AlphaDCG",
-    "alpha_ndcg": "karat.metrics.diversity:AlphaNDCG",
-    "err_ia": "karat.metrics.diversity:IntentERR",
-    "nerr_ia": "karat.metrics.diversity:NormalIntentERR",
-    "nrbp": "karat.metrics.diversity:NoveltyRBP",
-    "nnrbp": "karat.metrics.diversity:NormalNoveltyRBP",
-    "ap_ia": "karat.metrics.diversity:IntentAP",
-    "p_ia": "karat.metrics.diversity:IntentPrecision",
-    "st_recall": "karat.metrics.diversity:SubtopicRecall",
-    "q_measure": "karat.metrics.recall_points:QMeasure",
-    "rndcg": "karat.metrics.recall_points:RNDCG",
-    "ndcg_rel": "karat.metrics.recall_points:NDCGRel",
-    "g": "karat.metrics.recall_points:G",
-    "bing": "karat.metrics.recall_points:BinaryG",
-    "set_precision": "karat.metrics.sets:SetPrecision",
-    "set_recall": "karat.metrics.sets:SetRecall",
-    "set_ap": "karat.metrics.sets:SetAP",
-    "set_f": "karat.metrics.sets:SetF",
-    "set_relative_precision": "karat.metrics.sets:SetRelativePrecision",
-    "utility": "karat.metrics.sets:Utility",
-    "num_q": "karat.metrics.sets:NumQ",
-    "num_ret": "karat.metrics.sets:NumRet",
-    "num_rel": "karat.metrics.sets:NumRel",
-    "num_rel_ret": "karat.metrics.sets:NumRelRet",
-    "num_nonrel_judged_ret": "karat.metrics.sets:NumNonrelJudgedRet",
+    name: f"karat.metrics.{family}"
+    for family, names in _FAMILIES.items()
+    for name in names.split()
 }
 """Name and home of every metric; a family is imported when one of it is asked for."""
 
