@@ -16,8 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
 from karat import read_gold, read_run
-from karat.compat.trec_eval import Options, trec_eval_values
-from karat.compat.trec_eval.measures import nicknames
+from karat.compat.trec_eval import Options, nicknames, trec_eval_values
 from karat.extend import FormatError, ParameterError, UnknownNameError
 
 __all__ = [

@@ -1,27 +1,39 @@
-"""Every measure of trec_eval, in the order it prints them, and how `-m` names them."""
+"""trec_eval, line for line: the same output as its versions 9.0.8 and 10.0.
 
+The numbers are those of karat's metrics; here are only the order, the names and the
+averages that trec_eval prints, and its own rules for what a formula leaves open.
+
+docs/coming-from/trec_eval.md says where it differs from the original.
+"""
+
+import logging
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum, auto
 from functools import partial
-from math import isfinite, nan
+from itertools import chain, compress
+from math import exp, isfinite, log, nan
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from karat import Gold, Run
 from karat.extend import (
-    NDCG,
+    Bools,
     Floats,
     Hits,
     InterpolatedAverage,
     InterpolatedPrecision,
+    Labels,
+    MismatchError,
     ParameterError,
     UnknownNameError,
     UsageError,
     make_metric,
+    policies_for,
+    read_matcher,
 )
 
 Score: TypeAlias = Callable[[Hits], npt.NDArray[Any]]
@@ -72,31 +84,18 @@ class Options:
         return None if self.level == 1 else float(self.level)
 
 
-class Shown(Enum):
-    """How a column appears."""
-
-    MEAN = auto()
-    """A value per topic, and their mean."""
-    SUM = auto()
-    """A count per topic, and their sum."""
-    GEOMETRIC = auto()
-    """Only the geometric mean of the topics' values."""
-    LETTERS = auto()
-    """Only a text per topic."""
-    ONCE = auto()
-    """Only a fact about the run as a whole."""
-
-
 @dataclass(frozen=True)
 class Column:
     """One printed name, the value of every topic, and how both are shown.
 
+    `shown` is what is printed over all topics, their `mean`, `sum` or `geometric` mean,
+    the latter alone; `letters`, texts per topic alone; or `once`, a fact about the run.
     `judged`: whether it needs rows of documents judged non-relevant.
     """
 
     name: str
     score: Score
-    shown: Shown = Shown.MEAN
+    shown: str = "mean"
     judged: bool = False
 
 
@@ -107,34 +106,30 @@ class _Measure:
     What is given to a measure that takes nothing is ignored, as trec_eval does.
     """
 
-    ours: str | Score = ""
+    ours: str = ""
     takes: str = "nothing"
     default: Sequence[Any] = ()
     options: Sequence[str] = ()
-    shown: Shown = Shown.MEAN
-
-
-def _zeros(hits: Hits) -> Floats:
-    return np.zeros(hits.size)
+    shown: str = "mean"
 
 
 _MEASURES: dict[str, _Measure] = {
-    "runid": _Measure(_zeros, shown=Shown.ONCE),
-    "num_q": _Measure(_zeros, shown=Shown.ONCE),
-    "num_ret": _Measure("num_ret", shown=Shown.SUM),
-    "num_rel": _Measure("num_rel", shown=Shown.SUM),
-    "num_rel_ret": _Measure("num_rel_ret", shown=Shown.SUM),
+    "runid": _Measure("num_q", shown="once"),
+    "num_q": _Measure("num_q", shown="once"),
+    "num_ret": _Measure("num_ret", shown="sum"),
+    "num_rel": _Measure("num_rel", shown="sum"),
+    "num_rel_ret": _Measure("num_rel_ret", shown="sum"),
     "map": _Measure("ap"),
-    "gm_map": _Measure("ap", shown=Shown.GEOMETRIC),
+    "gm_map": _Measure("ap", shown="geometric"),
     "Rprec": _Measure("r_precision"),
     "bpref": _Measure("bpref"),
     "recip_rank": _Measure("rr"),
     "iprec_at_recall": _Measure("", "levels", _TENTHS),
     "P": _Measure("precision", "cutoffs", _CUTOFFS),
-    "relstring": _Measure("", "numbers", (10,), shown=Shown.LETTERS),
+    "relstring": _Measure("", "numbers", (10,), shown="letters"),
     "recall": _Measure("recall", "cutoffs", _CUTOFFS),
     "infAP": _Measure("infap"),
-    "gm_bpref": _Measure("bpref", shown=Shown.GEOMETRIC),
+    "gm_bpref": _Measure("bpref", shown="geometric"),
     "Rprec_mult": _Measure("r_precision", "levels", _FIFTHS, ("mult",)),
     "utility": _Measure(
         *("utility", "numbers", (1.0, -1.0, 0.0, 0.0)),
@@ -143,8 +138,8 @@ _MEASURES: dict[str, _Measure] = {
     "11pt_avg": _Measure("", "numbers", _TENTHS),
     "binG": _Measure("bing"),
     "G": _Measure("g", "gains"),
-    "dcg": _Measure(NDCG().dcg, "gains"),
-    "ideal_dcg": _Measure(NDCG().ideal, "gains"),
+    "dcg": _Measure("dcg", "gains"),
+    "ideal_dcg": _Measure("ideal_dcg", "gains"),
     "ndcg": _Measure("ndcg", "gains"),
     "ndcg_rel": _Measure("ndcg_rel", "gains"),
     "Rndcg": _Measure("rndcg", "gains"),
@@ -157,7 +152,7 @@ _MEASURES: dict[str, _Measure] = {
     "set_recall": _Measure("set_recall"),
     "set_map": _Measure("set_ap"),
     "set_F": _Measure("set_f", "numbers", (1.0,), ("beta",)),
-    "num_nonrel_judged_ret": _Measure("num_nonrel_judged_ret", shown=Shown.SUM),
+    "num_nonrel_judged_ret": _Measure("num_nonrel_judged_ret", shown="sum"),
     "yaap": _Measure("yaap", "numbers"),
     "rbp": _Measure("rbp", "persistence"),
     "rbp_resid": _Measure("rbp_resid", "persistence"),
@@ -225,13 +220,13 @@ def _columns(name: str, text: str | None, options: Options) -> Iterator[Column]:
             for k in _read_cutoffs(owner, values) if values else default:
                 yield _column(f"{name}_{k}", measure, options, k=k)
         case "levels":
-            points = sorted(_read_numbers(owner, values, values)) if values else default
+            points = sorted(_read_numbers(owner, text, values)) if text else default
             if len(set(points)) < len(points):
                 raise ParameterError(owner, "parameters", "all different", text)
             for x in points:
                 yield _column_of(f"{name}_{x:3.2f}", measure, [x], options)
         case "numbers":
-            numbers = _read_numbers(owner, values, values) if values else default
+            numbers = _read_numbers(owner, text, values) if text else default
             yield _column_of(label, measure, numbers, options)
         case "gains":
             yield _column(label, measure, options, _read_gains(owner, values))
@@ -247,32 +242,26 @@ def _column(
     **parameters: Any,
 ) -> Column:
     """The values of a metric, 0 where undefined, with other gains for some grades."""
-    ours, judged = measure.ours, 0 in gains
-    score: Score
-    if isinstance(ours, str):
-        metric: Any = make_metric(ours, **parameters)
-        if hasattr(metric, "threshold") and ours != "rbp":
-            metric = replace(metric, threshold=options.threshold)
-        score, judged = metric.score, judged or metric.reads_judged
-    else:
-        score = ours
+    metric: Any = make_metric(measure.ours, **parameters)
+    if hasattr(metric, "threshold") and measure.ours != "rbp":
+        metric = replace(metric, threshold=options.threshold)
 
     def graded(hits: Hits) -> Floats:
-        values = np.nan_to_num(score(hits.with_grades(gains)))
-        if ours != "rndcg":
+        values: Floats = np.nan_to_num(metric.score(hits.with_grades(gains)))
+        if measure.ours != "rndcg":
             return values
         return np.where(hits.credits(options.threshold).relevant > 0, values, 0.0)
 
-    return Column(label, graded, measure.shown, judged)
+    return Column(label, graded, measure.shown, 0 in gains or metric.reads_judged)
 
 
 def _column_of(
     label: str, measure: _Measure, numbers: Sequence[float], options: Options
 ) -> Column:
     """The values of a measure with these numbers as its parameters."""
-    if measure.shown is Shown.LETTERS:
+    if measure.shown == "letters":
         letters = partial(_letters, length=int(numbers[0]))
-        return Column(label, letters, Shown.LETTERS, judged=True)
+        return Column(label, letters, "letters", judged=True)
     if not measure.ours:
         return Column(label, _interpolated(numbers, options))
     parameters: dict[str, Any] = dict(zip(measure.options, numbers, strict=False))
@@ -343,26 +332,24 @@ def _read_cutoffs(owner: str, values: Sequence[str]) -> list[int]:
     return sorted(cutoffs)
 
 
-def _read_numbers(
-    owner: str, values: Sequence[str], parts: Sequence[str]
-) -> list[float]:
+def _read_numbers(owner: str, text: str, parts: Sequence[str]) -> list[float]:
     """The numbers in these parts of the parameters, in order."""
     try:
         numbers = [float(part) for part in parts]
     except ValueError:
         numbers = [nan]
     if not all(map(isfinite, numbers)):
-        raise ParameterError(owner, "parameters", "numbers", ",".join(values))
+        raise ParameterError(owner, "parameters", "numbers", text)
     return numbers
 
 
 def _read_pairs(owner: str, values: Sequence[str]) -> dict[str, float]:
     """Numbers by name, as in `p=0.8` or `1=3.5,2=9`; of two of a name the first."""
-    parts = [part.partition("=") for part in reversed(values)]
+    text, parts = ",".join(values), [part.partition("=") for part in reversed(values)]
     if not all(key and equals for key, equals, _ in parts):
         must_be = "name=number, as in 1=3.5,2=9"
-        raise ParameterError(owner, "parameters", must_be, ",".join(values))
-    numbers = _read_numbers(owner, values, [value for *_, value in parts])
+        raise ParameterError(owner, "parameters", must_be, text)
+    numbers = _read_numbers(owner, text, [value for *_, value in parts])
     return {key: n for (key, *_), n in zip(parts, numbers, strict=True)}
 
 
@@ -373,3 +360,214 @@ def _read_gains(owner: str, values: Sequence[str]) -> Gains:
         must_be = "grade=gain, neither of them negative"
         raise ParameterError(owner, "gains", must_be, ",".join(values))
     return {float(grade): gain for grade, gain in pairs.items()}
+
+
+__all__ = ["Options", "trec_eval_lines", "trec_eval_pages", "trec_eval_values"]
+
+_log = logging.getLogger("karat")
+
+# The least a topic contributes to a geometric mean.
+_FLOOR = 0.00001
+
+# What trec_eval 10 sets to 0 for a topic the run lacks, by the name printed: the same
+# measure with parameters in its name is left as it came out.
+_CLEARED = ("num_ret", "utility", "relstring", "rbp_resid")
+
+# Topics turned into Python numbers at once: enough to be fast, few enough to fit.
+_BATCH = 1000
+
+# A name cannot hold this, so the topic can be put in its place afterwards.
+_TOPIC = "\0"
+
+
+@dataclass(frozen=True, eq=False)
+class _Results:
+    """The topics to print, in order, with the value of every column for each.
+
+    Means are taken over `count` topics, which have so many `relevant` documents.
+    """
+
+    columns: Mapping[Column, npt.NDArray[Any]]
+    topics: Sequence[str]
+    count: int
+    relevant: int
+    run: str
+
+    def pages(self) -> Iterator[str]:
+        """The lines of each topic; one form for all of them, filled in at once."""
+        form, cells = "", []
+        for column, values in self.columns.items():
+            if column.shown in {"once", "geometric"}:
+                continue
+            cell, shown = "%6.4f", values
+            if column.shown == "letters":
+                cell = "%s"
+            elif column.shown == "sum":
+                cell = "%d"
+            elif np.isnan(values).any():
+                cell, shown = "%s", np.array([*map(_number, values.tolist())])
+            form += f"{column.name.replace('%', '%%'):<22}\t{_TOPIC}\t{cell}\n"
+            cells.append(shown)
+        for start in range(0, len(self.topics) if cells else 0, _BATCH):
+            part = slice(start, start + _BATCH)
+            rows = zip(*(shown[part].tolist() for shown in cells), strict=True)
+            for topic, row in zip(self.topics[part], rows, strict=True):
+                yield (form % row).replace(_TOPIC, topic)
+
+    def total(self, column: Column, values: Floats) -> str:
+        """The column over all topics."""
+        if column.shown == "once":
+            return self.run if column.name == "runid" else str(self.count)
+        if column.name == "num_rel":
+            return str(self.relevant)
+        if column.shown == "geometric":
+            # Topics that have no line of their own contribute the floor.
+            rest = (self.count - len(values)) * log(_FLOOR)
+            return _number(exp((_sum(_logarithms(values)) + rest) / self.count))
+        if column.shown == "sum":
+            return str(int(_sum(values)))
+        return _number(_sum(values) / self.count)
+
+
+def trec_eval_lines(qrels: Labels, run: Run, **options: Any) -> Iterator[str]:
+    """What trec_eval prints for these judgements and this run, line by line.
+
+    Args:
+        qrels: the judgements.
+        run: what was retrieved.
+        options: those of `Options`.
+
+    Raises:
+        MismatchError: the run lacks a judged topic, where version 10 refuses that.
+        UsageError: a measure or parameter that does not exist.
+
+    Example:
+        >>> from karat import read_run
+        >>> run = read_run({"q1": {"a": 0.9, "b": 0.8}})
+        >>> for line in trec_eval_lines({"q1": {"b": 1}}, run, measures=["map", "P.5"]):
+        ...     line.split()
+        ['map', 'all', '0.5000']
+        ['P_5', 'all', '0.2000']
+    """
+    pages = trec_eval_pages(qrels, run, Options(**options))
+    return chain.from_iterable(page.splitlines() for page in pages)
+
+
+def trec_eval_pages(qrels: Labels, run: Run, options: Options) -> Iterator[str]:
+    """The same as `trec_eval_lines`, all lines of a topic at once.
+
+    Everything is computed before the first page, so an error comes before any output.
+    """
+    results = _evaluate(qrels, run, options)
+    summary = "".join(
+        f"{column.name:<22}\tall\t{results.total(column, values)}\n"
+        for column, values in results.columns.items()
+        if options.summary and column.shown != "letters"
+    )
+    return chain(results.pages() if options.per_query else (), [summary])
+
+
+def trec_eval_values(
+    qrels: Labels, run: Run, options: Options
+) -> tuple[Sequence[str], dict[str, Floats]]:
+    """The topics, and for each measure that is a number its value for each of them."""
+    results = _evaluate(qrels, run, options)
+    return results.topics, {
+        column.name: _logarithms(values) if column.shown == "geometric" else values
+        for column, values in results.columns.items()
+        if column.shown not in {"once", "letters"}
+    }
+
+
+def _evaluate(qrels: Labels, run: Run, options: Options) -> _Results:
+    """Match the run, decide which topics count, and score them."""
+    columns = columns_for(options)
+    # trec_eval goes through topics by the bytes of their names.
+    topics = sorted(qrels, key=lambda name: name.encode("utf-8", "surrogateescape"))
+    matched = read_matcher("id").match(
+        run,
+        Gold({topic: qrels[topic] for topic in topics}),
+        judged=options.level < 1 or any(column.judged for column in columns),
+        policies=policies_for(
+            f"trec_eval-{options.version}",
+            depth=options.depth,
+            judged_only=options.judged_only,
+            force=True,
+        ),
+    )
+    missing = matched.missing
+    if len(missing) and missing.all():
+        raise MismatchError("run and gold have no query in common", path=run.name)
+    if not len(matched.hits.query):
+        # trec_eval prints zeros and does not say why; we print them, and say so.
+        kind = "judged" if matched.hits.judged else "relevant"
+        _log.warning("no %s document occurs in the run: all scores are 0", kind)
+    # Judgements are whole numbers to trec_eval.
+    hits = replace(
+        matched.hits,
+        grade=np.trunc(matched.hits.grade),
+        gold_grade=np.trunc(matched.hits.gold_grade),
+    )
+    # With -c, trec_eval counts every positive grade, whatever -l says.
+    relevant = hits.credits(None if options.complete else options.threshold).relevant
+    if options.version == "10":
+        if not options.complete and missing.any():
+            _refuse(run, topics, missing)
+        # A topic the run lacks is scored as if one unknown document had been retrieved.
+        unknown = 0 if options.judged_only else 1
+        hits = replace(hits, retrieved=np.where(missing, unknown, hits.retrieved))
+    else:
+        shown = ~missing
+        hits, topics = _only(hits, shown), [*compress(topics, shown)]
+        relevant = relevant if options.complete else relevant[shown]
+        missing = missing[shown]
+    values = {column: _values(column, hits, missing) for column in columns}
+    # A TREC file says what the run is called; other runs have only a name.
+    tag = getattr(run, "tag", None) or run.name
+    return _Results(values, topics, len(relevant), int(relevant.sum()), tag)
+
+
+def _values(column: Column, hits: Hits, missing: Bools) -> npt.NDArray[Any]:
+    """The column's value for each topic, cleared where trec_eval clears it."""
+    values = column.score(hits)
+    if column.name in _CLEARED or column.name.startswith("unj"):
+        nothing = "''" if column.shown == "letters" else 0.0
+        values = np.where(missing, nothing, values)
+    return values
+
+
+def _only(hits: Hits, shown: Bools) -> Hits:
+    """The hits of some of the queries; the others must have no rows."""
+    return replace(
+        hits,
+        query=(np.cumsum(shown) - 1)[hits.query],
+        gold_count=hits.gold_count[shown],
+        gold_grade=hits.gold_grade[shown[hits.gold_query]],
+        retrieved=hits.retrieved[shown],
+    )
+
+
+def _refuse(run: Run, topics: Sequence[str], missing: Bools) -> None:
+    lacking = [topics[i] for i in np.flatnonzero(missing).tolist()]
+    more = f" and {len(lacking) - 1} more judged topics" if len(lacking) > 1 else ""
+    raise MismatchError(
+        f"the run has no results for this judged topic{more}, "
+        "which trec_eval 10 refuses",
+        path=run.name,
+        query=lacking[0],
+        hint="-c scores such topics 0, --profile trec_eval-9 leaves them out",
+    )
+
+
+def _logarithms(values: Floats) -> Floats:
+    return np.log(np.maximum(values, _FLOOR))
+
+
+def _sum(values: Floats) -> float:
+    """One after the other, as trec_eval adds; pairwise could flip a decimal."""
+    return float(np.cumsum(values)[-1]) if len(values) else 0.0
+
+
+def _number(value: float) -> str:
+    # 0 / 0 has its sign bit set on the machines trec_eval runs on, and C prints it.
+    return "  -nan" if np.isnan(value) else f"{value:6.4f}"
