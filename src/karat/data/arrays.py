@@ -43,8 +43,7 @@ def sum_by(query: Ints, weights: npt.NDArray[Any], size: int) -> Floats:
 
 def running_sum(query: Ints, values: Floats) -> Floats:
     """Add up each query's rows so far, the row itself included."""
-    # Extended precision, where the machine has it, keeps the sums of one query clear of
-    # all that the queries before it added up to.
+    # Extended precision, where there is any, keeps a query's sums clear of all before.
     total = np.cumsum(values, dtype=np.longdouble)
     first = np.add.accumulate(np.concatenate(([0], np.bincount(query))))
     before = np.concatenate(([0], total))[first][query]

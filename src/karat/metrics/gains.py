@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from math import isfinite
-from typing import ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -33,6 +33,7 @@ class GainMetric(CutoffMetric):
     """
 
     choices: ClassVar[dict[str, tuple[str, ...]]] = {"gain": ("linear", "exp")}
+    discount: ClassVar[Any] = staticmethod(np.log2)
 
     gain: str = "linear"
     gains: "str | Gains" = ""
@@ -56,37 +57,32 @@ class GainMetric(CutoffMetric):
         """The discounted gain of what was found."""
         hits = self._graded(hits)
         query, slot, gain = self._found(hits)
-        return sum_by(query, self.discounted(gain, slot), hits.size)
+        return sum_by(query, gain / self.discount(slot + 1), hits.size)
 
     def ideal(self, hits: Hits) -> Floats:
         """The discounted gain of all gold in the best order."""
         hits = self._graded(hits)
         if self.k == LETTER:
             return self._ideal(hits)
-        key = (self.discounted, self.k, self.gain)
+        key = (self.discount, self.k, self.gain)
         return hits.gold.keep(key, partial(self._ideal, hits))
-
-    @staticmethod
-    def discounted(gain: Floats, slot: Ints) -> Floats:
-        """What is left of a gain at each slot."""
-        return gain / np.log2(slot + 1)
 
     def _graded(self, hits: Hits) -> Hits:
         return hits.with_grades(self._gains) if self.gains else hits
 
     def _ideal(self, hits: Hits) -> Floats:
         low, high = hits.grade_range
-        if low == high > 0 and self._shift(hits) is None:
+        if low == high and 0 < high <= _HIGHEST:
             # All gold is worth the same: one running sum serves every query.
             count, room = hits.gold_count, hits.cutoff(self.k, slice(None))
             if room is not None:
                 count = np.minimum(count, room)
             gain = self._worth(hits, hits.query[:0], np.array([low]))
-            places = np.arange(1, int(count.max(initial=0)) + 1)
-            sums = np.cumsum(self.discounted(gain.repeat(len(places)), places))
+            after = np.arange(2, int(count.max(initial=0)) + 2)
+            sums = np.cumsum(gain / self.discount(after))
             return np.concatenate(([0.0], sums))[count]
         query, place, gain = self._best(hits)
-        return sum_by(query, self.discounted(gain, place), hits.size)
+        return sum_by(query, gain / self.discount(place + 1), hits.size)
 
     def workings(self, hits: Hits) -> str:
         graded = self._graded(hits)
@@ -210,12 +206,7 @@ class NCG(NDCG):
 
     name: ClassVar[str] = "ncg"
     formula: ClassVar[str] = "sum of gain in top k, over the ideal order's"
-
-    @staticmethod
-    def discounted(gain: Floats, slot: Ints) -> Floats:
-        """All of it."""
-        del slot
-        return gain
+    discount: ClassVar[Any] = staticmethod(np.ones_like)
 
     def workings(self, hits: Hits) -> str:
         return f"{self.dcg(hits)[0]:g} gained / {self.ideal(hits)[0]:g} at best"
