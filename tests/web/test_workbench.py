@@ -5,8 +5,11 @@ import os
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 import karat
 from tests.web.conftest import NEW, OLD, Served, result_of
@@ -308,3 +311,39 @@ def test_a_missing_extra_is_named(tmp_path: Path) -> None:
     )
     assert done.returncode == 2
     assert "pip install 'karat[web]'" in done.stderr
+
+
+def test_the_queue_goes_by_how_far_a_label_moves_the_score(tmp_path: Path) -> None:
+    gold = {"rich": dict.fromkeys("abcdefgh", 2), "poor": {"a": 2}, "none": {"z": 0}}
+    rankings = {"rich": [*"xabc"], "poor": [*"abxy"], "none": [*"xy"]}
+    metrics = ["ndcg@10"]
+
+    def evaluated(labels: Mapping[str, Any]) -> karat.Evaluation:
+        return karat.evaluate(
+            rankings, labels, metrics=metrics, keep=10, undefined="zero"
+        )
+
+    before = evaluated(gold)["ndcg@10"].scores
+    moves = {
+        (query, document): abs(
+            evaluated({**gold, query: {**labels, document: 2}})["ndcg@10"].scores
+            - before
+        ).sum()
+        for query, labels in gold.items()
+        for document in rankings[query]
+        if document not in labels
+    }
+    path = tmp_path / "store.db"
+    with karat.history.open(path) as store:
+        store.push(evaluated(gold))
+        tokens = {"ann": store.tokens.add("ann", "label")}
+    served = Served(path, tokens)
+    with served.client:
+        for most in range(1, len(moves) + 1):
+            address = f"/api/p/default/labels/next?n={most}"
+            said = served.ask("ann", "GET", address).json()
+            listed = {(one["query"], one["document"]) for one in said["next"]}
+            best = sorted(moves, key=lambda key: -moves[key])[:most]
+            assert listed == {*best}
+            assert said["waiting"] == len(moves)
+            assert said["move"] == pytest.approx(max(moves.values()) / len(gold))

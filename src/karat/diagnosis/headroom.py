@@ -218,6 +218,29 @@ def bounds_of(
     return bounds
 
 
+def label_moves(
+    labels: Labels, rankings: Mapping[str, Sequence[Document]], k: int
+) -> list[tuple[float, str, Document]]:
+    """How far a label of the highest grade can move nDCG@k of its query.
+
+    That is said of every unjudged document in the top k, by its query. A query that has
+    no relevant gold scores nothing until a label gives it some.
+    """
+    queries = [
+        _read(query, labels.get(query, {}), ranking, 0, k)
+        for query, ranking in rankings.items()
+    ]
+    top = max((g for row in labels.values() for g in row.values()), default=0) or 1.0
+    tried = [top * np.eye(len(q.unjudged) + 1, len(q.unjudged), -1) for q in queries]
+    hits, owner = _hits(queries, tried)
+    scores = np.nan_to_num(NDCG(k=k).score(hits))
+    # The first way of each query leaves all its documents as they are.
+    first = np.flatnonzero(np.diff(owner, prepend=-1))
+    moves = np.delete(np.abs(scores - scores[first][owner]), first)
+    unjudged = ((q.name, document) for q in queries for _, document in q.unjudged)
+    return [(move, *one) for move, one in zip(moves.tolist(), unjudged, strict=True)]
+
+
 def _read(
     query: str,
     labels: Mapping[str, float],
@@ -228,7 +251,7 @@ def _read(
     ranks, grades, unjudged, below = [], [], [], max(0, depth - max(k, len(ranking)))
     seen = set()
     for rank, document in zip(ranks_of(ranking), ranking, strict=True):
-        name = document.id or ""
+        name = document.id or document.text or ""
         if name in seen:
             continue
         seen.add(name)
@@ -301,30 +324,39 @@ def _hits(
     queries: Sequence[_Query], tried: Sequence[Floats], missing: float | None = None
 ) -> tuple[Hits, Ints]:
     """Hits with every way to grade the unjudged as a query, and the query of each."""
-    ranks, grades, gold = [], [], []
-    for query, ways in zip(queries, tried, strict=True):
-        worth = np.tile(query.grades, (len(ways), 1))
-        worth[:, np.isnan(query.grades)] = ways
-        grades.append(worth)
-        ranks.append(np.tile(query.ranks, (len(ways), 1)))
+    owner = np.repeat(np.arange(len(queries)), [len(ways) for ways in tried])
+    worth, gold = _flat(tried), []
+    for query in queries:
         # No ideal ranking looks further than all that is retrieved and judged.
         more = 0 if missing is None else min(query.below, query.top)
-        rest = np.full((len(ways), more), missing or 0.0)
-        gold.append(np.hstack((np.tile(query.gold, (len(ways), 1)), ways, rest)))
-    count = [len(row) for row in tried]
-    owner = np.repeat(np.arange(len(queries)), count)
-    sizes = np.repeat([row.shape[1] for row in ranks], count).astype(np.int64)
-    gold_count = np.repeat([row.shape[1] for row in gold], count).astype(np.int64)
+        open_grades = np.full(len(query.unjudged), math.nan)
+        gold.append(
+            np.concatenate((query.gold, open_grades, np.full(more, missing or 0.0)))
+        )
+    ranks, sizes = _repeated([query.ranks for query in queries], owner)
+    grades, _ = _repeated([query.grades for query in queries], owner)
+    gold_grades, gold_count = _repeated(gold, owner)
+    for one in (grades, gold_grades):
+        one[np.isnan(one)] = worth
     hits = Hits(
         query=np.repeat(np.arange(len(owner)), sizes),
-        rank=_flat(ranks).astype(np.int64),
-        grade=_flat(grades),
+        rank=ranks.astype(np.int64),
+        grade=grades,
         gold_count=gold_count,
-        gold_grade=_flat(gold),
-        retrieved=np.repeat([q.top for q in queries], count).astype(np.int64),
+        gold_grade=gold_grades,
+        retrieved=np.array([q.top for q in queries], np.int64)[owner],
         distinct=True,
     )
     return hits, owner
+
+
+def _repeated(rows: Sequence[Any], owner: Ints) -> tuple[Floats, Ints]:
+    """The row of each owner, one after the other, and how long each is."""
+    size = np.array([len(row) for row in rows], np.int64)
+    own = size[owner]
+    behind = np.repeat(np.cumsum(own) - own, own)
+    start = np.repeat((np.cumsum(size) - size)[owner], own)
+    return _flat(rows)[start + np.arange(len(start)) - behind], own
 
 
 def _flat(rows: Sequence[Any]) -> Floats:

@@ -121,14 +121,14 @@ class StoredGold:
         query = "select name, fingerprint from query where project=?"
         return dict(self._db.execute(query, (self._project,)).fetchall())
 
-    def of(self, queries: Iterable[str]) -> Gold:
+    def of(self, queries: Iterable[str], name: str = "gold") -> Gold:
         """Today's gold of some queries, in their order."""
         rows = self._db.execute(
             "select gold from json_each(?) cross join query on project=? and "
             "name=value where gold is not null",
             (json.dumps([*queries]), self._project),
         )
-        return _merged(body for (body,) in rows)
+        return _merged((body for (body,) in rows), name)
 
     def at_version(self, version: int, name: str) -> Gold:
         """The gold as it was."""

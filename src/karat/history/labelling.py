@@ -1,22 +1,16 @@
-"""Labelling by several people: what to label next, and how far they agree."""
+"""Labelling by several people: what each says last, and how far they agree."""
 
 from collections.abc import Iterable
-from functools import partial
-from hashlib import sha256
 from itertools import combinations
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from karat.history.gold import WITHDRAWN, StoredLabel
-from karat.history.scoring import gold_of
-from karat.results.evaluation import Evaluation
 from karat.stats.agreement import agreement_figures, krippendorff_alpha
 
 Words: TypeAlias = dict["Labelled", dict[str, StoredLabel]]
 """Each person's last word on each document."""
-
-_TOP = 10
 
 
 class Labelled(NamedTuple):
@@ -56,36 +50,6 @@ def disagreements(words: Words) -> Words:
         for key, said in words.items()
         if len({label.grade for label in said.values() if label.grade is not None}) > 1
     }
-
-
-def next_to_label(
-    result: Evaluation, words: Words, who: str, most: int
-) -> tuple[list[Labelled], int]:
-    """Documents that nobody graded and `who` has not seen; how many there are in all.
-
-    Those at the top of a ranking move every metric most, and come first. The order of
-    the chosen says nothing of their ranks, and is another for each person.
-    """
-    ranked = []
-    gold = gold_of(result)
-    for query in result.queries:
-        grades = gold.documents.get(query, {})
-        texts = {item.text for item in gold.passages.get(query, ())}
-        for rank, document in enumerate(result.kept.get(query, ())[:_TOP]):
-            text = None if document.id is not None else document.text
-            key = Labelled(query, document.id, text)
-            said = words.get(key, {})
-            graded = any(label.grade is not None for label in said.values())
-            in_gold = document.id in grades or document.text in texts
-            if not (graded or in_gold or who in said):
-                ranked.append((rank, key))
-    ranked.sort(key=lambda pair: pair[0])
-    chosen = [key for _, key in ranked[:most]]
-    return sorted(chosen, key=partial(_place, who)), len(ranked)
-
-
-def _place(who: str, key: Labelled) -> bytes:
-    return sha256(repr((who, key)).encode("utf-8", "replace")).digest()
 
 
 def agreements(words: Words) -> list[RaterAgreement]:

@@ -95,7 +95,10 @@ def _numbers(
 
 
 def read_rankings(
-    db: sqlite3.Connection, runs: Sequence[int], place: int | None = None
+    db: sqlite3.Connection,
+    runs: Sequence[int],
+    place: int | None = None,
+    most: int | None = None,
 ) -> Iterator[StoredRanking]:
     """What runs have of one query, or of all; not where the retriever failed."""
     cut = "documents, scores, ranks, cutoffs"
@@ -111,11 +114,12 @@ def read_rankings(
         "on run.id=one.value",
         (json.dumps([*runs]),),
     ).fetchall()
-    tables = [_table(row[2], row[1]) for row in rows]
+    tables = [_table(row[2], row[1])[:, :most] for row in rows]
     known = _documents(db, tables)
     for (run, depth, _, *blobs), table in zip(rows, tables, strict=True):
-        scores = np.frombuffer(blobs[0], "<f8").reshape(table.shape).tolist()
-        ranks = _table(blobs[1], depth).tolist() or [[0] * depth] * len(table)
+        scores = np.frombuffer(blobs[0], "<f8").reshape(-1, depth)[:, :most].tolist()
+        ranks = _table(blobs[1], depth)[:, :most].tolist()
+        ranks = ranks or [[0] * table.shape[1]] * len(table)
         cutoffs: Any = _table(blobs[2], 1).ravel().tolist() or [None] * len(table)
         for row, numbers in enumerate(table.tolist()):
             if numbers[0] == _FAILED:

@@ -20,6 +20,7 @@ import numpy as np
 
 from karat.data.gold import Gold
 from karat.data.queries import Query
+from karat.data.runs import Document
 from karat.errors import UnknownNameError, UsageError
 from karat.history.gold import GoldChange, StoredGold, StoredLabel
 from karat.history.rankings import add_rankings, read_rankings
@@ -350,6 +351,15 @@ class Store(AbstractContextManager["Store"]):
             fingerprints=[fingerprint or "" for *_, fingerprint in told],
         )
 
+    def rankings(self, run: int, most: int | None = None) -> dict[str, list[Document]]:
+        """What a run retrieved, by query: all that is stored, or the top of it."""
+        queries = self._run(run).queries
+        with gc_paused():
+            return {
+                queries[one.place]: one.documents or []
+                for one in read_rankings(self._db, [run], most=most)
+            }
+
     def evaluation(self, run: int, query: str | None = None) -> Evaluation:
         """A run as it would be evaluated today, by the newest gold.
 
@@ -451,7 +461,8 @@ class Store(AbstractContextManager["Store"]):
     def gold(self, project: str = PROJECT, version: int | None = None) -> Gold:
         """The gold of today, or of an earlier version."""
         gold = StoredGold(self._db, self._project(project))
-        version = gold.version if version is None else version
+        if version is None:
+            return gold.of(gold.fingerprints(), project)
         gold.check(version)
         return gold.at_version(version, project)
 

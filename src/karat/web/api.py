@@ -12,12 +12,6 @@ from karat.comparison.comparison import Comparison
 from karat.data.queries import Dataset
 from karat.data.tables import counted, number
 from karat.errors import FormatError, UnknownNameError
-from karat.history.labelling import (
-    Labelled,
-    disagreements,
-    last_words,
-    next_to_label,
-)
 from karat.history.scoring import Change
 from karat.history.store import Rescored
 from karat.reading.files import decode_json, decode_text
@@ -29,6 +23,7 @@ from karat.version import __version__
 from karat.web.call import Call
 from karat.web.frame import json_answer
 from karat.web.guard import segment
+from karat.web.queue import next_facts
 
 _FORMS = {"qrels": "trec_qrels", "jsonl": "jsonl", "json": "json"}
 _LATEST = "latest"
@@ -208,41 +203,6 @@ def _ranking(
         facts = {"document": document, "text": text, "score": score, "grade": grade}
         ranking.append({**facts, "evidence": spans})
     return ranking
-
-
-def next_facts(call: Call, most: int) -> dict[str, Any]:
-    """What nobody graded yet at the top of the newest run, and what is in dispute."""
-    words = last_words(call.store.labels(call.project))
-    newest = call.store.newest(call.project)
-    waiting: list[Labelled] = []
-    count = 0
-    if newest is not None:
-        result, who = call.store.evaluation(newest), call.caller.name
-        waiting, count = next_to_label(result, words, who, most)
-    disputed = disagreements(words)
-    every = [*waiting, *[*disputed][:most]]
-    texts = call.store.texts((k.document for k in every if k.document), call.project)
-    questions = call.store.questions(call.project)
-
-    def shown(key: Labelled) -> dict[str, Any]:
-        text = texts.get(key.document or "") or key.text
-        return {**key._asdict(), "text": text, "question": questions.get(key.query)}
-
-    return {
-        "waiting": count,
-        "disputed": len(disputed),
-        "next": [shown(key) for key in waiting],
-        "disagreements": [
-            {
-                **shown(key),
-                "said": [
-                    {"who": who, "grade": one.grade, "why": one.why}
-                    for who, one in disputed[key].items()
-                ],
-            }
-            for key in [*disputed][:most]
-        ],
-    }
 
 
 def _rescored(call: Call, done: Rescored) -> Response:

@@ -22,6 +22,7 @@ from karat.web import api
 from karat.web.call import Call
 from karat.web.frame import framed
 from karat.web.guard import may, segment
+from karat.web.queue import K, next_facts
 
 _SHOWN = 200
 _DEMO = "demo"
@@ -289,7 +290,7 @@ def _card(
 
 def queue_page(call: Call) -> Response:
     """What to label next: blind and shuffled; then what people disagree on."""
-    facts = api.next_facts(call, _QUEUE)
+    facts = next_facts(call, _QUEUE)
     waiting = [
         _card(
             call, f"next-{n}", [one["question"] or one["query"]], _plain(one), one, None
@@ -313,8 +314,11 @@ def queue_page(call: Call) -> Response:
         )
         for n, one in enumerate(facts["disagreements"])
     ]
-    told = f"{counted(facts['waiting'], 'document')} in the top 10 of the newest run "
-    told += "have no grade. Those at the top count most, and are here in no order."
+    told = (
+        f"{counted(facts['waiting'], 'document')} in the top {K} of the newest run "
+        f"have no grade. One label can move its mean ndcg@{K} by up to "
+        f"{facts['move']:.4f}; those that can most are here, in no order."
+    )
     done = tag("p", "Nothing is left to label.")
     parts = [
         section(
