@@ -310,3 +310,18 @@ def test_the_catalogue_has_a_line_for_each_metric(karat: Karat) -> None:
     )
     assert "formula: matched positions in top k / k" in one.out
     assert "did you mean 'ndcg'?" in karat("metrics", "ndgc").err
+
+
+def test_the_matchers_are_listed_and_explained(karat: Karat) -> None:
+    listed = karat("matchers").out
+    assert "contains    answers          A document satisfies" in listed
+    rows = json.loads(karat("matchers", "--json").out)
+    assert {row["matcher"] for row in rows} >= {"id", "claims", "semantic"}
+    one = karat("matchers", "span(tau=0.5)").out
+    assert one.startswith("span\n\nA document satisfies a gold passage once")
+    assert "parameter: tau=0.9: the smallest covered share" in one
+    assert karat("matchers", "semantic").out.count("Example") == 0
+    assert karat("matchers", "spam") == (
+        *(2, ""),
+        "karat: unknown matcher 'spam'; did you mean 'span'?\n",
+    )

@@ -52,6 +52,7 @@ COMMANDS = {
     "serve": "Show a history store in a browser, and label there.",
     "trec-eval": "Score like the trec_eval binary, line for line.",
     "metrics": "List the metrics, or explain one.",
+    "matchers": "List the matchers, or explain one.",
     "doctor": "Say what is wrong with gold, and correct what is safe.",
     "validate": "Check files and say what is wrong, and where.",
     "convert": "Turn a run or gold of any format into any other.",

@@ -1,6 +1,7 @@
 """`karat metrics`: the catalogue, with one line each."""
 
 import inspect
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields
 from json import dumps
@@ -12,7 +13,7 @@ import click
 from karat.cli import options
 from karat.cli.command import Command, flag
 from karat.cli.outputs import show_all
-from karat.data.spelling import LETTER, write_value
+from karat.data.spelling import LETTER, Spelled, write_value
 from karat.data.tables import Table
 from karat.metrics import METRICS, Metric, read_metric
 from karat.metrics.aliases import NAMES
@@ -75,24 +76,29 @@ def _tables(families: Families, *, every: bool) -> Iterator[Table]:
     yield Table(["family", "metrics"], names, title=title, notes=_NOTES, texts=(0, 1))
 
 
-def described(metric: type[Metric]) -> tuple[str, dict[str, str]]:
-    """What the docstring says of a metric, and of each parameter, its parents' too.
+def described(kind: type[Spelled]) -> tuple[str, dict[str, str]]:
+    """What the docstring says of a thing, and of each parameter, its parents' too.
 
     Example:
         >>> described(METRICS["recall"])[1]["threshold"]
         'the smallest grade that counts as relevant; None: any positive one.'
     """
     meanings: dict[str, str] = {}
-    for kind in reversed(metric.__mro__):
-        section = inspect.cleandoc(kind.__doc__ or "").partition("Attributes:\n")[2]
+    for parent in reversed(kind.__mro__):
         name = ""
-        for line in inspect.cleandoc(section).splitlines():
+        for line in _sections(parent).get("Attributes", "").splitlines():
             if line.startswith(" "):
                 meanings[name] += f" {line.strip()}"
             elif ": " in line:
                 name, _, meanings[name] = line.partition(": ")
-    text = (inspect.getdoc(metric) or "").partition("Attributes:\n")[0]
-    return text.rstrip(), meanings
+    return _sections(kind)[""], meanings
+
+
+def _sections(kind: type) -> dict[str, str]:
+    """The parts of a docstring by their titles, the text before them under none."""
+    text, *rest = re.split(r"\n\n(?=[A-Z]\w+:\n)", inspect.cleandoc(kind.__doc__ or ""))
+    titled = (part.partition(":\n") for part in rest)
+    return {"": text, **{title: inspect.cleandoc(part) for title, _, part in titled}}
 
 
 def about(metric: type[Metric]) -> Iterator[tuple[str, str]]:
@@ -102,8 +108,18 @@ def about(metric: type[Metric]) -> Iterator[tuple[str, str]]:
     yield "range", "0 or 1" if metric.binary else _range(metric.bounds)
     if metric.matcher is not None:
         yield "matcher", metric.matcher
-    meanings = described(metric)[1]
-    for field in fields(metric):
+    yield from parameters(metric)
+    if any(field.name == LETTER for field in fields(metric)):
+        yield "cutoff", f"{metric.name}@5, or {metric.name} for the whole ranking"
+    others = [name for name, ours in NAMES.items() if ours == metric.name]
+    if others:
+        yield "also understood", ", ".join(others)
+
+
+def parameters(kind: type[Spelled]) -> Iterator[tuple[str, str]]:
+    """What may stand in the parentheses of a spelling, and what it means."""
+    meanings = described(kind)[1]
+    for field in fields(kind):
         if field.name == LETTER:
             continue
         written = field.name
@@ -111,11 +127,6 @@ def about(metric: type[Metric]) -> Iterator[tuple[str, str]]:
             written += f"={write_value(field.default)}"
         meaning = meanings.get(field.name, "").rstrip(".")
         yield "parameter", f"{written}: {meaning}" if meaning else written
-    if any(field.name == LETTER for field in fields(metric)):
-        yield "cutoff", f"{metric.name}@5, or {metric.name} for the whole ranking"
-    others = [name for name, ours in NAMES.items() if ours == metric.name]
-    if others:
-        yield "also understood", ", ".join(others)
 
 
 def _range(bounds: tuple[float, float]) -> str:

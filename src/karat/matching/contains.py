@@ -306,7 +306,7 @@ class Exact(TextMatcher):
 
 @dataclass(frozen=True)
 class Normalized(_Folded, Exact):
-    """A document satisfies a gold passage when their texts are equal, looks aside.
+    """A document satisfies a gold passage when their normalised texts are equal.
 
     White space, case, quotes, dashes, Markdown marks and the like make no difference.
     """

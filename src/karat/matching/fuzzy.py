@@ -50,13 +50,14 @@ Enough = Callable[[Any], Any]
 class Fuzzy(TextMatcher):
     """A document satisfies a gold passage when their texts are similar enough.
 
-    The texts are compared as they are, with RapidFuzz's normalised similarity. Beware
-    of it: one changed word hardly lowers a similarity, so that a contradiction passes,
-    and a chunk of another length than the gold does not.
+    The texts are compared as they are, with RapidFuzz's normalised similarity. One
+    changed word hardly lowers a similarity, so a contradiction passes, and a chunk of
+    another length than the gold does not.
 
     Attributes:
-        similarity: which one.
-        threshold: the similarity from which on texts match, in [0, 1].
+        similarity: `levenshtein`, `hamming`, `jaro`, `jaro_winkler`, `token_set` or
+            `partial`.
+        threshold: the smallest similarity that counts as a match, in [0, 1].
         strict: the similarity must be above the threshold.
     """
 

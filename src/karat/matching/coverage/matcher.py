@@ -315,10 +315,10 @@ class SpanMatcher(Matcher):
     where they are long, lie at its edge, or lie beside one that counts; short gaps
     between them are covered, too. Coverage is a union over the documents so far, so a
     passage may be found in parts. A number, sign, negation or name that differs in
-    covered text is told, and makes nothing uncovered.
+    covered text is reported, and makes nothing uncovered.
 
     Attributes:
-        tau: the share of a passage's characters from which on it is found.
+        tau: the smallest covered share of a passage's characters that finds it.
         gain: `binary` finds a passage or does not; `share` pays each document the share
             of a passage it is first to cover, for nDCG only.
         strict: a passage is not found while a number, sign, negation or name differs.
