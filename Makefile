@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 UV := $(shell command -v uv 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick check format lint types docs wheel bench bench-matching bench-statistics bench-scale walk model soak fuzz mutants frameworks clean
+.PHONY: help demo test quick check format lint types docs site wheel bench bench-matching bench-statistics bench-scale walk model soak fuzz mutants frameworks clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -30,6 +30,12 @@ $(VENV)/llm: $(VENV)/dev requirements/llm.txt
 	@test -x .frameworks/bin/python || $(if $(UV),$(UV) venv -q --python $(PYTHON) .frameworks,$(PYTHON) -m venv .frameworks)
 	@$(if $(UV),VIRTUAL_ENV=.frameworks $(UV) pip install -q,.frameworks/bin/python -m pip install -q --disable-pip-version-check) -r requirements/frameworks.txt
 	@$(if $(UV),VIRTUAL_ENV=.frameworks $(UV) pip install -q,.frameworks/bin/python -m pip install -q --disable-pip-version-check) --no-deps -e .
+	@touch $@
+
+# What builds the docs as pages; karat itself is read there and not installed.
+.site/ready: requirements/site.txt
+	@test -x .site/bin/python || $(if $(UV),$(UV) venv -q --python $(PYTHON) .site,$(PYTHON) -m venv .site)
+	@$(if $(UV),VIRTUAL_ENV=.site $(UV) pip install -q,.site/bin/python -m pip install -q --disable-pip-version-check) -r requirements/site.txt
 	@touch $@
 
 demo: $(VENV)/base ## set up and score two retrievers on the bundled help centre
@@ -59,6 +65,9 @@ types: $(VENV)/dev ## type-check sources and tests
 
 docs: $(VENV)/dev ## write the generated reference pages anew
 	$(BIN)/python -m tests.docs.reference
+
+site: .site/ready ## the docs as pages in site/, which open from disk; warnings are errors
+	.site/bin/zensical build --strict --clean
 
 mutants: $(VENV)/dev ## change sources one thing at a time, and see which changes tests miss
 	$(BIN)/python -m tests.mutants
@@ -95,4 +104,4 @@ fuzz: $(VENV)/dev ## read 200,000 damaged and odd inputs; none may end or blame 
 	$(BIN)/python -m tests.fuzz.pool --count 200000
 
 clean: ## remove what the targets made
-	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .bench
+	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .bench .site .cache site

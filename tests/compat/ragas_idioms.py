@@ -338,7 +338,7 @@ IDIOMS: Mapping[str, Idiom] = {
         """
         from ragas.metrics.base import MetricWithLLM, SingleTurnMetric
         """,
-        missing="karat's own are classes too: docs/how-to.md, a metric of your own",
+        missing="karat's own are classes too: docs/how-to/extend.md",
     ),
     "metrics of answers in the list": Idiom(
         """

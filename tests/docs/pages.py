@@ -5,7 +5,7 @@
   the value of a last line that is an expression is shown.
 - In a `console` block, lines that start with `$ ` are commands, run by the shell in the
   folder of the page; the lines below are what they print, errors included.
-- A block marked `file=NAME` is a file in that folder.
+- A block with `title="NAME"` is a file of that name in that folder.
 
 A line `...` in expected output stands for any lines.
 """
@@ -26,17 +26,13 @@ from types import CodeType
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-PAGES = [
-    ROOT / "README.md",
-    *sorted((ROOT / "docs").glob("*.md")),
-    *sorted((ROOT / "docs" / "coming-from").glob("*.md")),
-]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 _BLOCK = re.compile(
     r"^```(?P<language>\w+)(?P<info>[^\n]*)\n(?P<body>.*?)^```$",
     re.DOTALL | re.MULTILINE,
 )
-_FILE = re.compile(r"file=(\S+)")
+_FILE = re.compile(r'title="([^"]+)"')
 _ANYTHING = "..."
 
 

@@ -9,17 +9,17 @@ from dataclasses import fields
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
+from pkgutil import iter_modules
 from types import ModuleType
 
 import click
 
 import karat as package
-from karat import evaluate, extend, history, scale
-from karat.cli import COMMANDS, karat
+from karat import compat, evaluate, extend, history, scale
+from karat.cli import COMMANDS, karat, matchers as cli_matchers
 from karat.cli.metrics import about, described
 from karat.data.policies import CHOICES, PROFILES
-from karat.extend import Claims, Matcher, Policies
-from karat.matching.matcher import MATCHERS
+from karat.extend import Policies
 from karat.metrics import METRICS
 from karat.metrics.aliases import NAMES
 from karat.reading.format import FORMATS
@@ -33,6 +33,16 @@ FOLDER = Path(__file__).parents[2] / "docs" / "reference"
 SCHEMA = FOLDER.parent / "schema" / f"evaluation-{SCHEMA_VERSION}.schema.json"
 WRITTEN = "<!-- Written by `make docs` from the code; change it there. -->\n"
 WIDTH = 88
+FRONTS = (module.name for module in iter_modules(compat.__path__))
+LAYERS: dict[str, ModuleType] = {
+    layer.__name__: layer
+    for layer in (
+        *(package, extend, history, scale),
+        *(import_module(f"karat.compat.{name}") for name in FRONTS),
+    )
+    if hasattr(layer, "__all__")
+}
+"""The modules whose names are public, by name."""
 
 SPELLING = """
 A metric is written `name(params)[matcher]@k`, as in `ndcg(gain=exp)@10` or
@@ -45,8 +55,13 @@ an item is paid (see the [glossary](../glossary.md)). A score that is undefined 
 as a dash and counted.
 """
 MATCHING = """
-A matcher says which retrieved document satisfies which gold item. `auto` takes the
-first that fits the gold.
+A matcher says which retrieved document satisfies which gold item. It stands in
+brackets, as in `recall[span]@5` or `recall[fuzzy(0.9)]@5`, or is the one for all
+metrics: `--match span`, in Python `match="span"`. `auto` takes the first that fits the
+gold: `id`, `span` or `contains`. `semantic` and `claims` need a function or a model of
+yours and are made in Python (`karat.extend.Semantic`, `karat.extend.Claims`); for
+`claims` the command line has `--model`. `karat matchers` prints this list.
+[What they cannot tell](../concepts/matchers.md).
 """
 ELSEWHERE = """
 Also understood: `ndcg_cut_10`, `P.10` and the like as trec_eval writes them,
@@ -141,7 +156,8 @@ best = "my_package:Best"
 
 def main() -> None:
     FOLDER.mkdir(exist_ok=True)
-    for name, text in {**pages(), "python.md": joined(layers())}.items():
+    (FOLDER / "python").mkdir(exist_ok=True)
+    for name, text in {**pages(), **python_pages()}.items():
         (FOLDER / name).write_text(text, "utf-8")
     for path, text in stubs().items():
         path.write_text(text, "utf-8")
@@ -174,6 +190,7 @@ def pages() -> dict[str, str]:
     """The text of every page, by file name."""
     parts = {
         "metrics.md": metrics(),
+        "matchers.md": matchers(),
         "cli.md": commands(),
         "formats.md": formats(),
         "inputs.md": inputs(),
@@ -194,16 +211,27 @@ def metrics() -> Iterator[str]:
         yield f"## {name}"
         yield described(metric)[0]
         yield "\n".join(f"- {what}: {code(text)}" for what, text in about(metric))
-    yield "## Matchers"
-    yield MATCHING
-    matchers: dict[str, type[Matcher]] = {**MATCHERS, Claims.name: Claims}
-    kinds = [(f"`{n}`", ", ".join(m.reads), first_line(m)) for n, m in matchers.items()]
-    yield table(("matcher", "reads", "what it does"), kinds)
     yield "## Names of other tools"
     yield ELSEWHERE
     yield table(
         ("elsewhere", "here"), [(f"`{t}`", f"`{o}`") for t, o in sorted(NAMES.items())]
     )
+
+
+def matchers() -> Iterator[str]:
+    yield "# Matchers"
+    yield MATCHING
+    kinds = cli_matchers.catalogue()
+    rows = [
+        (f"[`{name}`](#{name})", ", ".join(kind.reads), cli_matchers.first(kind))
+        for name, kind in kinds.items()
+    ]
+    yield table(("matcher", "reads", "what it does"), rows)
+    for name, kind in kinds.items():
+        yield f"## {name}"
+        yield described(kind)[0]
+        known = cli_matchers.about(kind)
+        yield "\n".join(f"- {what}: {code(text)}" for what, text in known)
 
 
 def commands() -> Iterator[str]:
@@ -282,20 +310,37 @@ def inputs() -> Iterator[str]:
         yield table(("what you have", "the line that scores it"), lines)
 
 
+def python_pages() -> dict[str, str]:
+    """The index of public names, and a page for each module that exports them."""
+    api = {f"python/{name}.md": joined(module_page(name)) for name in LAYERS}
+    return {"python.md": joined(layers()), **api}
+
+
 def layers() -> Iterator[str]:
     yield "# Python"
     yield PUBLIC
-    for title, layer in (
-        ("karat", package),
-        ("karat.extend", extend),
-        ("karat.history", history),
-        ("karat.scale", scale),
-    ):
+    for title, layer in LAYERS.items():
         yield f"## {title}"
-        rows = [(f"`{n}`", says(layer, n)) for n in layer.__all__ if n[0] != "_"]
+        rows = [
+            (f"[`{name}`](python/{title}.md#{title}.{name})", says(layer, name))
+            for name in public_names(layer)
+        ]
         yield table(("name", "what it is"), rows)
     yield "## Plug-ins"
     yield ENTRY_POINTS
+
+
+def module_page(title: str) -> Iterator[str]:
+    """The names of a module; the site puts in what their docstrings say."""
+    yield f"# {title}"
+    yield first_line(LAYERS[title])
+    yield "`make site` makes of this page what the docstrings say."
+    for name in public_names(LAYERS[title]):
+        yield f"::: {title}.{name}"
+
+
+def public_names(layer: ModuleType) -> list[str]:
+    return [name for name in layer.__all__ if name[0] != "_"]
 
 
 def says(layer: ModuleType, name: str) -> str:
@@ -303,8 +348,9 @@ def says(layer: ModuleType, name: str) -> str:
     thing = getattr(layer, name)
     if inspect.isclass(thing) or inspect.isfunction(thing):
         return first_line(thing)
-    module, original = vars(extend)["_SOURCES"][name]
-    return constant(module, original)
+    if layer is extend:
+        return constant(*vars(extend)["_SOURCES"][name])
+    return constant(layer.__name__, name)
 
 
 def constant(module: str, name: str) -> str:

@@ -1,6 +1,7 @@
 """Every block of the documentation runs, and prints what the page shows."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -25,9 +26,42 @@ def test_a_page_shows_what_its_blocks_print(page: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_links_lead_somewhere(page: Path) -> None:
-    text = re.sub(r"(?ms)^```.*?^```$", "", page.read_text("utf-8"))
-    for target in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", text):
-        assert (page.parent / target).exists(), target
+    for link, target, anchor in re.findall(
+        r"\]\((([^)#:\s]*)(?:#([^)]+))?)\)", without_blocks(page)
+    ):
+        path = page.parent / target if target else page
+        assert path.exists(), link
+        assert not anchor or anchor in anchors(path), link
+
+
+def test_the_navigation_of_the_site_has_every_page() -> None:
+    project = tomllib.loads((ROOT / "zensical.toml").read_text("utf-8"))["project"]
+    listed = re.findall(r"'([\w./-]+\.md)'", str(project["nav"]))
+    assert sorted(listed) == sorted(
+        page.relative_to(ROOT / "docs").as_posix() for page in PAGES[1:]
+    )
+
+
+def without_blocks(page: Path) -> str:
+    return re.sub(r"(?ms)^```.*?^```$", "", page.read_text("utf-8"))
+
+
+def anchors(page: Path) -> set[str]:
+    """What a link into a page may name: its headings, and the names it documents."""
+    text = without_blocks(page)
+    headings = re.findall(r"(?m)^#+ (.+)$", text)
+    kept = (re.sub(r"[^\w\- ]", "", heading).lower() for heading in headings)
+    names = re.findall(r"(?m)^::: (.+)$", text)
+    return {*names, *(heading.replace(" ", "-") for heading in kept)}
+
+
+# An index that has no karat would install nothing, or another's package.
+@pytest.mark.parametrize(
+    "page", [*PAGES, *(ROOT / "examples").rglob("*.yml")], ids=name
+)
+def test_install_lines_work_as_written(page: Path) -> None:
+    text = page.read_text("utf-8")
+    assert not re.findall(r"pip install (?:-U |--upgrade )?karat\b(?!\[)", text)
 
 
 def test_the_readme_is_short_and_its_first_number_comes_early() -> None:
@@ -53,7 +87,7 @@ def test_a_line_of_dots_stands_for_any_lines(tmp_path: Path) -> None:
 
 
 def test_a_marked_block_is_a_file_for_later_ones(tmp_path: Path) -> None:
-    page = "```json file=a.json\n[1]\n```\n\n```console\n$ cat a.json\n[1]\n```\n"
+    page = '```json title="a.json"\n[1]\n```\n\n```console\n$ cat a.json\n[1]\n```\n'
     assert executed(page, tmp_path) == page
 
 

@@ -58,8 +58,8 @@ class Trace:
 class Evaluation(SavedResult, Mapping[str, MetricScores]):
     """What one run scored against one gold: a plain value that owns its hits.
 
-    It is a mapping from metrics, in any spelling, to their scores. Nothing in it refers
-    to the run, the gold or a file, so that nothing done to those changes it later.
+    It is a mapping from metrics, in any spelling, to their scores. Its fields refer to
+    no run, gold or file, so that nothing done to those changes it later.
 
     Attributes:
         run: name of the run.
@@ -81,6 +81,12 @@ class Evaluation(SavedResult, Mapping[str, MetricScores]):
             where it is nothing but the documents that the matcher of ids looked for.
         fingerprints: digest of each query's gold, where the labels are not at hand.
         latency: how long the retriever took for the queries, if that is known.
+
+    Example:
+        >>> import karat
+        >>> result = karat.evaluate({"q": ["a", "b"]}, gold={"q": ["b"]}, metrics="rr")
+        >>> result["rr"].mean, result["rr"]["q"], result.queries
+        (0.5, 0.5, ['q'])
     """
 
     run: str

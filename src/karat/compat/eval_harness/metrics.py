@@ -199,6 +199,7 @@ ALIASES: Mapping[str, type[_RetrievalMetric]] = {
         AnswerContainmentAtKMetric,
     )
 }
+"""The metrics by the names that samples and the command use."""
 
 
 def find_metric(alias: str) -> type[_RetrievalMetric]:

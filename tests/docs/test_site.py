@@ -1,0 +1,77 @@
+"""The docs as pages: they open from disk, load nothing else, and are found."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.docs.pages import ROOT
+from tests.reports.conftest import axe, chromium
+
+__all__ = ["axe", "chromium"]
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+SITE = ROOT / "site"
+LOOKED_AT = (
+    "index.html",
+    "tutorial.html",
+    "how-to/gate-ci.html",
+    "concepts/intervals.html",
+    "reference/metrics.html",
+    "reference/python/karat.scale.html",
+)
+# What a stranger types, and where the answer stands.
+SEARCHES = {
+    "gate ci": "how-to/gate-ci.html",
+    "what span counts": "concepts/matchers.html",
+    "plug in a matcher": "how-to/extend.html",
+    "differs from trec_eval": "concepts/why-numbers-differ.html",
+    "start without labels": "no-gold.html",
+    "fields of Evaluation": "reference/python/karat.html",
+}
+
+
+@pytest.fixture(params=["light", "dark"])
+def browse(chromium: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
+    """Opens a page of the site at a width."""
+    if not (SITE / "index.html").exists():
+        pytest.skip("needs the site, which make site builds")
+    context = chromium.new_context(color_scheme=request.param)
+
+    def go(page: str, width: int) -> Any:
+        tab = context.new_page()
+        tab.set_viewport_size({"width": width, "height": 800})
+        tab.goto((SITE / page).as_uri())
+        return tab
+
+    yield go
+    context.close()
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("page", LOOKED_AT)
+def test_a_page_opens_from_disk_and_anybody_can_read_it(
+    browse: Any, axe: str, page: str, width: int
+) -> None:
+    tab = browse("index.html", width)
+    asked: list[str] = []
+    tab.on("request", lambda request: asked.append(request.url))
+    tab.goto((SITE / page).as_uri())
+    assert {url.partition(":")[0] for url in asked} <= {"file", "data"}
+    assert tab.evaluate("document.documentElement.scrollWidth") <= width
+    tab.evaluate(axe)
+    found = tab.evaluate("async () => (await axe.run()).violations")
+    assert [(v["id"], v["nodes"][0]["html"]) for v in found] == []
+
+
+@pytest.mark.parametrize("words", SEARCHES)
+def test_a_stranger_finds_the_page(browse: Any, words: str) -> None:
+    tab = browse("index.html", 1280)
+    tab.keyboard.press("/")
+    tab.keyboard.type(words)
+    typed = words.replace(" ", "+")
+    results = tab.locator(f"[role=listbox] a[href*='?h={typed}']")
+    results.first.wait_for()
+    shown = [result.get_attribute("href") for result in results.all()]
+    assert any(SEARCHES[words] in address for address in shown[:3]), shown
