@@ -9,8 +9,7 @@ from karat.comparison.differences import Pairing, left_out, measure, pair_up, sh
 from karat.data.tables import counted, number
 from karat.errors import MismatchError, UsageError
 from karat.metrics import read_metric
-from karat.results.evaluation import Evaluation
-from karat.results.slices import UNTAGGED, tagged
+from karat.results.evaluation import UNTAGGED, Evaluation, tagged
 from karat.stats.sign_flip import flipped
 
 Kind = Literal["mean", "low", "drop", "failures"]

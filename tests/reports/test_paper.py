@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import karat
-from karat.reports.paper import as_latex, paper_table
+from karat.reports.files import as_latex, paper_table
 
 GOLD = {f"q{n}": {"a": 1, "b": 0} for n in range(30)}
 GOOD = {query: ["a", "b", "y"] for query in GOLD}

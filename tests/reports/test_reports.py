@@ -16,8 +16,8 @@ from karat.data.tables import DASH, Table
 from karat.extend import MetricScores, Policies, Query, UnknownNameError
 from karat.reports import REPORTS
 from karat.reports.terminal import track
+from karat.results.evaluation import slice_table, tagged
 from karat.results.leaderboard import WIDTH
-from karat.results.slices import slice_table, tagged
 
 Columns = dict[str, list[float | None]]
 HOSTILE = "=HYPERLINK(1)|<b>\r\x1b[31m"

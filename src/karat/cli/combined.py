@@ -70,8 +70,4 @@ def show_combined(
         **{name: how[name] for name in _SCORING if how[name] is not None},
         **({"metrics": split_metrics(metrics)} if metrics else {}),
     )
-
-    def text(form: str) -> str:
-        return result.to_html() if form == "html" else result.write(form)
-
-    target.deliver(text, result.tables())
+    target.deliver(result.write, result.tables())

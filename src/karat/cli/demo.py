@@ -11,7 +11,7 @@ from karat.cli.command import Command
 from karat.errors import FormatError, ParameterError
 from karat.leaderboards import leaderboard
 from karat.reports.terminal import show, width_of
-from karat.results.slices import slice_table, tagged
+from karat.results.evaluation import slice_table, tagged
 from karat.writing import write_file
 
 _EXAMPLE = files("karat") / "examples" / "help_centre"

@@ -8,7 +8,7 @@ import click
 from karat.cli import options
 from karat.cli.command import Command, file_argument, file_option
 from karat.cli.options import Scoring, existing
-from karat.cli.outputs import PAGE, Outputs, with_command
+from karat.cli.outputs import Outputs, with_command
 from karat.diagnosis.diagnose import diagnose
 from karat.results.leaderboard import Leaderboard
 
@@ -57,8 +57,4 @@ def command(
     if (one := result.evaluation) is not None:
         signed = with_command(Leaderboard({one.run: one}))[one.run]
         result = replace(result, evaluation=signed)
-
-    def text(form: str) -> str:
-        return result.to_html() if f".{form}" == PAGE else result.write(form)
-
-    outputs.deliver(text, result.tables())
+    outputs.deliver(result.write, result.tables())

@@ -21,8 +21,7 @@ from karat.data.intervals import Interval
 from karat.data.tables import counted
 from karat.diagnosis.headroom import Gains, Headroom, gains_of, headroom, ndcg_at
 from karat.errors import MismatchError, UsageError
-from karat.results.evaluation import Evaluation
-from karat.results.slices import UNTAGGED, tagged
+from karat.results.evaluation import UNTAGGED, Evaluation, tagged
 from karat.stats import mean_interval
 from karat.stats.multiple_tests import benjamini_hochberg
 from karat.stats.sign_flip import sign_flip

@@ -9,7 +9,14 @@ from typing import TypeAlias
 
 from karat.catalogue import Catalogue
 from karat.data.tables import Table
-from karat.reports.files import as_csv, as_json, as_jsonl, as_markdown, as_text
+from karat.reports.files import (
+    as_csv,
+    as_json,
+    as_jsonl,
+    as_latex,
+    as_markdown,
+    as_text,
+)
 from karat.results.leaderboard import Leaderboard
 
 __all__ = ["REPORTS", "SHIPPED", "Report"]
@@ -23,8 +30,8 @@ SHIPPED: dict[str, Report | str] = {
     "csv": as_csv,
     "md": as_markdown,
     "txt": as_text,
-    # Only who wants one of these pays for importing what makes it.
-    "tex": "karat.reports.paper:as_latex",
+    "tex": as_latex,
+    # Only who wants a page pays for importing what makes it.
     "html": "karat.reports.page:as_html",
 }
 

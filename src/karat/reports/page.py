@@ -21,9 +21,8 @@ from karat.reports.charts import draw_intervals
 from karat.reports.details import Details, Notes
 from karat.reports.figures import all_charts, board_of, changes_of
 from karat.reports.markup import Markup, grid, page, page_file, pictures, section, tag
-from karat.results.evaluation import Evaluation
+from karat.results.evaluation import UNTAGGED, Evaluation, slice_table, tagged
 from karat.results.leaderboard import Leaderboard
-from karat.results.slices import UNTAGGED, slice_table, tagged
 
 _GOOD = {"better": "good", "worse": "bad"}
 # Of so many candidates it is drawn in what way they differ.
@@ -245,7 +244,7 @@ def _verdict(board: Leaderboard, comparison: Comparison | None) -> Markup:
             n = only.latency.n
             facts += [(k, time, "", n) for k, time in only.latency.in_words().items()]
         said.append(tag("dl", *(_card(only, *fact) for fact in facts), _class="cards"))
-        notes = only.summary().notes
+        notes: Sequence[str] = only.notes()
     else:
         table = board.summary(None)
         notes = table.notes

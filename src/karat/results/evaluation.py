@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from karat.data.arrays import Bools, Ints
+from karat.data.arrays import Bools, Floats, Ints
 from karat.data.gold import Gold, label_fingerprints
 from karat.data.judgements import Usage, Verdict
 from karat.data.matches import (
@@ -35,10 +35,14 @@ from karat.results.plain_values import (
     to_dict,
 )
 from karat.results.scores import MetricScores, mean_ranges, read_measure, score_measures
-from karat.results.slices import COUNTS, count_queries, query_rows, tag_table
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+UNTAGGED = "(untagged)"
+COUNTS = ("n", "undefined", "missing", "failed")
+"""The columns that say how many queries are in a mean, and why others are not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +245,29 @@ class Evaluation(SavedResult, Mapping[str, MetricScores]):
 
         Tags, and the ids and texts of its top documents, where any are known.
         """
-        return query_rows(self)
+        facts, kept = self.facts, self.kept
+        asked = any(fact.text for fact in facts.values())
+        with_tags = any(fact.tags for fact in facts.values())
+        named = any(d.id is not None for top in kept.values() for d in top)
+        said = any(d.text is not None for top in kept.values() for d in top)
+        scored = self.scores_by_query()
+        table = []
+        for query, missing, scores in zip(
+            self.queries, self.missing.tolist(), scored, strict=True
+        ):
+            fact, top = facts.get(query), kept.get(query, ())
+            row: dict[str, Any] = {"query": query}
+            if asked:
+                row["question"] = fact.text if fact else None
+            if with_tags:
+                row["tags"] = list(fact.tags) if fact else []
+            row |= {"missing": missing, **scores}
+            if named:
+                row["documents"] = [d.id or "" for d in top]
+            if said:
+                row["texts"] = [d.text or "" for d in top]
+            table.append(row)
+        return table
 
     def scores_by_query(self) -> Iterator[dict[str, float | None]]:
         """Every metric's score, query by query; None where there is none."""
@@ -278,10 +304,14 @@ class Evaluation(SavedResult, Mapping[str, MetricScores]):
         table = Table(
             columns=names,
             rows=[row[: len(names)] for row in rows],
-            notes=[*(f"{n.kind}: {n}" for n in self.warnings), *self.remarks()],
+            notes=self.notes(),
         )
         queries, table = count_queries(table, counted(total, "query"))
         return replace(table, title=f"{self.title}: {queries}, matched by {matchers}")
+
+    def notes(self) -> list[str]:
+        """What a reader must know: warnings, and how the numbers came about."""
+        return [*(f"{n.kind}: {n}" for n in self.warnings), *self.remarks()]
 
     def remarks(self) -> list[str]:
         """How the numbers came about, where it was not by default."""
@@ -327,7 +357,10 @@ class Evaluation(SavedResult, Mapping[str, MetricScores]):
 
     def by_tag(self) -> Table:
         """Every metric's mean in each slice, a row per tag."""
-        return tag_table(self)
+        tags = tagged(self)
+        table = slice_table(self.columns, tags, title=f"{self.run} by tag")
+        hint = "no query has a tag; --queries FILE may bring some"
+        return replace(table, notes=[] if tags.keys() - {UNTAGGED} else [hint])
 
     def without_texts(self) -> "Evaluation":
         """The same without what was asked, retrieved and said, in anybody's words."""
@@ -389,6 +422,50 @@ class Evaluation(SavedResult, Mapping[str, MetricScores]):
             UsageError: parts that share a query, or were not scored in the same way.
         """
         return _merge([*parts])
+
+
+def count_queries(table: Table, queries: str) -> tuple[str, Table]:
+    """How many queries all rows are about, and the table without what that says."""
+    same = table.same(COUNTS)
+    n, _, total = same.get("n", "").partition("/")
+    said = f"{n} of {queries}" if n != total else queries
+    why = [f"{same[name]} {name}" for name in COUNTS[1:] if same.get(name, "0") != "0"]
+    return said + (f" ({', '.join(why)})" if why else ""), table.without(same)
+
+
+def tagged(
+    *runs: Evaluation, queries: Sequence[str] | None = None
+) -> dict[str, list[int]]:
+    """The places of each tag's queries, by what the first run says that knows them."""
+    tags: dict[str, list[int]] = {}
+    for place, query in enumerate(runs[0].queries if queries is None else queries):
+        fact = next((run.facts[query] for run in runs if query in run.facts), None)
+        for tag in (fact.tags if fact else ()) or (UNTAGGED,):
+            tags.setdefault(tag, []).append(place)
+    return dict(sorted(tags.items()))
+
+
+def slice_table(
+    columns: Mapping[str, MetricScores],
+    tags: Mapping[str, Sequence[int]],
+    title: str,
+) -> Table:
+    """A row per slice with the mean of each column, and the number of its queries."""
+    rows = [
+        [
+            tag,
+            *(_mean(column.scores[list(places)]) for column in columns.values()),
+            str(len(places)),
+        ]
+        for tag, places in tags.items()
+    ]
+    links = [("tag", tag) for tag in tags]
+    return Table(["tag", *columns, "queries"], rows, title=title, links=links)
+
+
+def _mean(scores: Floats) -> str:
+    defined = scores[~np.isnan(scores)]
+    return number(float(defined.mean()) if len(defined) else None)
 
 
 def _merge(parts: Sequence[Evaluation]) -> Evaluation:

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from karat.data.tables import DASH, Table, number
 from karat.errors import UnknownNameError
-from karat.results.evaluation import Evaluation
+from karat.results.evaluation import COUNTS, Evaluation, count_queries
 from karat.results.plain_values import SHOWN, SavedResult, frame_of
 from karat.results.scores import MetricScores
-from karat.results.slices import COUNTS, count_queries
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -298,9 +298,9 @@ SHOWN: Catalogue[Callable[..., Any]] = Catalogue(
     {
         "chart": "karat.reports.figures:plot",
         "csv": "karat.reports.files:rows_as_csv",
-        "latex": "karat.reports.paper:as_latex",
+        "latex": "karat.reports.files:as_latex",
         "page": "karat.reports.page:as_html",
-        "paper": "karat.reports.paper:paper_table",
+        "paper": "karat.reports.files:paper_table",
         "tables": "karat.reports.markup:page_of",
     },
 )
@@ -389,7 +389,9 @@ class PlainResult(SavedResult):
         return json.dumps(self.to_dict(), ensure_ascii=False, indent=2, allow_nan=False)
 
     def write(self, format: str) -> str:
-        """The text of a file: json, md or txt."""
+        """The text of a file: html, json, md or txt."""
+        if format == "html":
+            return self.to_html()
         if format == "json":
             return self.to_json() + "\n"
         if format == "md":

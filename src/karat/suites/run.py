@@ -33,12 +33,11 @@ from karat.reading.readers import read
 from karat.reports import REPORTS
 from karat.reports.ci import as_junit
 from karat.reports.page import as_html
-from karat.results.evaluation import Evaluation
+from karat.results.evaluation import Evaluation, slice_table, tagged
 from karat.results.leaderboard import WIDTH, Leaderboard
 from karat.results.loading import from_dict, load
 from karat.results.plain_values import as_plain
 from karat.results.result_cache import digest_of, store_result, stored_result
-from karat.results.slices import slice_table, tagged
 from karat.retrieving.retrieve import retrieve
 from karat.suites.definition import FILE, Suite, read_suite
 from karat.sweeps import Sweep, sweep

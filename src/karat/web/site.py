@@ -15,8 +15,7 @@ from karat.data.tables import DASH, Table, number
 from karat.errors import FormatError
 from karat.history.store import Store
 from karat.reports.markup import Markup, figure, grid, page, section, tag
-from karat.results.evaluation import Evaluation
-from karat.results.slices import UNTAGGED, slice_table, tagged
+from karat.results.evaluation import UNTAGGED, Evaluation, slice_table, tagged
 from karat.web.timeline import Step, Timeline
 from karat.writing import write_file
 
