@@ -247,7 +247,7 @@ def power(draws: int) -> Iterator[Figure]:
             if len(rows) < draws / 10:
                 continue
             ours = _found(rows)
-            theirs = float(np.mean([t_test(row).p <= _LEVEL for row in rows]))
+            theirs = float(np.mean([t_test(row)[0] <= _LEVEL for row in rows]))
             what = f"{name} {metric}: power by that of t ({theirs:.2f})"
             # Where t finds next to nothing there is nothing to be as good as. Of 0/1
             # scores it finds more than its level allows: 10 more gained than lost of

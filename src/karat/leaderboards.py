@@ -21,7 +21,8 @@ from karat.results.evaluation import Evaluation
 from karat.results.leaderboard import Leaderboard
 from karat.results.loading import load
 from karat.results.notices import trec_eval_differences
-from karat.stats.rank_correlation import OrderCorrelation, order_correlation
+from karat.stats.intervals import Figure
+from karat.stats.rank_correlation import order_correlation
 
 _RUNS = (
     "runs must be a mapping from names to runs, as in {'bm25': run}, or a table and "
@@ -209,9 +210,9 @@ class RankCorrelation:
 
     runs: tuple[str, ...]  # names of the runs that both have
     queries: tuple[int, ...]  # on how many; of two numbers, each board has its own
-    tau: OrderCorrelation  # Kendall's tau-b, from -1 to 1
-    tau_ap: OrderCorrelation  # the same from the top down, by the first board
-    rbo: OrderCorrelation  # rank-biased overlap with p = 0.9, from 0 to 1
+    tau: Figure  # Kendall's tau-b, from -1 to 1
+    tau_ap: Figure  # the same from the top down, by the first board
+    rbo: Figure  # rank-biased overlap with p = 0.9, from 0 to 1
 
     def table(self) -> Table:
         """The same for people."""

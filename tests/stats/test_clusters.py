@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from statsmodels.api import OLS
 
-from karat.extend import ParameterError
 from karat.stats.clusters import cluster_totals, sample_of
 
 
@@ -30,8 +29,3 @@ def test_the_standard_error_is_that_of_statsmodels() -> None:
     assert sample.standard_error == pytest.approx(float(fit.bse[0]), abs=1e-12)
     alone = sample_of(values)
     assert alone.standard_error == pytest.approx(values.std(ddof=1) / math.sqrt(200))
-
-
-def test_every_query_needs_a_cluster() -> None:
-    with pytest.raises(ParameterError, match="one number for each of 3 queries"):
-        cluster_totals(np.zeros(3), np.array([1, 2]))

@@ -9,7 +9,6 @@ import pytest
 import scipy.stats
 from hypothesis import given, strategies as st
 
-from karat.extend import ParameterError
 from karat.stats.distributions import (
     normal_below,
     normal_quantile,
@@ -47,20 +46,6 @@ def test_t_is_symmetric_and_beyond_the_normal(tail: float, df: float) -> None:
     assert size > normal_quantile(1.0 - tail)
 
 
-@pytest.mark.parametrize("probability", [0.0, 1.0, -0.1, float("nan")])
-def test_a_probability_that_cannot_be_is_an_error(probability: float) -> None:
-    with pytest.raises(ParameterError, match="probability must be between 0 and 1"):
-        normal_quantile(probability)
-    with pytest.raises(ParameterError, match="probability must be between 0 and 1"):
-        t_quantile(probability, 3)
-
-
-@pytest.mark.parametrize("df", [0.0, -1.0, float("nan")])
-def test_degrees_of_freedom_are_positive(df: float) -> None:
-    with pytest.raises(ParameterError, match="df must be positive"):
-        t_quantile(0.9, df)
-
-
 def test_the_room_loads_neither_scipy_nor_the_statistics_module() -> None:
     code = (
         "import sys, karat.stats; "
@@ -89,5 +74,3 @@ def test_tails_at_the_ends() -> None:
     ]
     assert math.isnan(t_below(math.nan, 4))
     assert normal_below(0.0) == 0.5
-    with pytest.raises(ParameterError, match="df must be positive"):
-        t_below(1.0, 0)

@@ -10,7 +10,7 @@ from statsmodels.api import OLS
 from statsmodels.stats.proportion import proportion_confint
 
 from karat.data.intervals import Interval
-from karat.extend import Floats, Ints, ParameterError
+from karat.extend import Floats, ParameterError
 from karat.stats import mean_interval
 
 INF = math.inf
@@ -295,12 +295,6 @@ def test_other_bounds_only_change_the_scale(
     assert found[:2] == pytest.approx(expected, abs=1e-7 * width)
 
 
-@pytest.mark.parametrize("level", [0.49, 1.0, 95, math.nan])
-def test_a_level_that_cannot_be_is_an_error(level: float) -> None:
-    with pytest.raises(ParameterError, match="level must be at least"):
-        interval([0.1, 0.2], level=level)
-
-
 @pytest.mark.parametrize("value", [1.5, -0.1, math.nan, INF])
 def test_a_score_outside_the_bounds_is_an_error(value: float) -> None:
     with pytest.raises(ParameterError, match="values must be finite, from 0 to 1"):
@@ -315,9 +309,3 @@ def test_an_infinite_score_is_an_error_even_without_bounds() -> None:
 def test_bounds_must_ascend() -> None:
     with pytest.raises(ParameterError, match="bounds must be ascending"):
         interval([0.5, 0.5], bounds=(1.0, 0.0))
-
-
-def test_every_score_needs_its_cluster() -> None:
-    clusters: Ints = np.array([1, 2])
-    with pytest.raises(ParameterError, match="one number for each of 3 scores, got 2"):
-        interval([0.5, 0.5, 0.4], clusters=clusters)

@@ -356,6 +356,7 @@ def measure(
         p = wilcoxon(differences)
     sample = sample_of(differences, clusters) if n else None
     gains = -differences if column.higher_is_better is False else differences
+    wins, ties, losses = outcomes(gains)
     result = Difference(
         metric,
         pairing.baseline.run,
@@ -369,7 +370,9 @@ def measure(
         test=test,
         p=p,
         adjusted_p=p,
-        **outcomes(gains)._asdict(),
+        wins=wins,
+        ties=ties,
+        losses=losses,
         margin=margin,
         spread=math.nan if sample is None else spread_of(sample),
         units=0 if sample is None else sample.units,

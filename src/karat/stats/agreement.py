@@ -11,8 +11,8 @@ import numpy as np
 from karat.data.arrays import Floats, Ints, ratio
 from karat.data.intervals import Interval
 from karat.errors import DataError
-from karat.stats import mean_interval
 from karat.stats.distributions import t_quantile
+from karat.stats.intervals import Figure, mean_interval
 
 Weights = Literal["equal", "linear", "quadratic"]
 """How much a disagreement counts."""
@@ -21,13 +21,6 @@ _POWERS: dict[Weights, int] = {"equal": 0, "linear": 1, "quadratic": 2}
 _LEVEL = 0.95
 _FEWEST = 3
 _ROUNDING = 1e-12
-
-
-class Figure(NamedTuple):
-    """A number and its interval; None where the clusters do not tell."""
-
-    value: float
-    interval: Interval | None
 
 
 def krippendorff_alpha(*raters: Floats) -> float:

@@ -12,7 +12,6 @@ from typing import NamedTuple
 import numpy as np
 
 from karat.data.arrays import Floats, Ints, sum_by
-from karat.errors import ParameterError
 
 _ROUNDING = 1e-12
 
@@ -58,10 +57,6 @@ def cluster_totals(values: Floats, clusters: Ints | None) -> Floats:
     """The sum of each cluster's values, along the last axis, clusters in order."""
     if clusters is None:
         return values
-    queries = values.shape[-1]
-    if len(clusters) != queries:
-        must_be = f"one number for each of {queries} queries"
-        raise ParameterError("statistics", "clusters", must_be, len(clusters))
     labels, unit = np.unique(clusters, return_inverse=True)
     rows = np.atleast_2d(values)
     totals = np.array([sum_by(unit, row, len(labels)) for row in rows])

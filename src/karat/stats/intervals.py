@@ -21,6 +21,7 @@ ranks, recalls, precisions, AP and nDCG, most of them skewed, at a nominal 95 %
 import math
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -33,6 +34,13 @@ from karat.stats.distributions import normal_quantile, t_quantile
 _CLOSE = 1e-9
 _ROUNDS = 100
 _CELLS = 1024
+
+
+class Figure(NamedTuple):
+    """A number and its interval; None where queries or clusters do not tell."""
+
+    value: float
+    interval: Interval | None
 
 
 def gaffke_limits(scores: Floats, weights: Floats, level: float) -> tuple[float, float]:
@@ -106,8 +114,6 @@ _MANY_SCORES = 30
 _MANY_CLUSTERS = 10
 _COCHRAN = 25.0
 _ROUNDING = 1e-12
-# Below, a limit of skewed scores may lie on the wrong side of their mean.
-_LEAST_LEVEL = 0.5
 
 
 def mean_interval(
@@ -128,7 +134,7 @@ def mean_interval(
     Queries of one cluster (a document, a conversation) are not independent: the
     clusters are then what is counted, and the spread is that of their totals.
     """
-    _check(values, bounds, level, clusters)
+    _check(values, bounds)
     if not len(values):
         return None
     sample = sample_of(values, clusters)
@@ -148,18 +154,11 @@ def mean_interval(
     return Interval(low, high, level, f"clustered {method}" if clustered else method)
 
 
-def _check(
-    values: Floats, bounds: tuple[float, float], level: float, clusters: Ints | None
-) -> None:
-    owner = "mean_interval"
-    if not _LEAST_LEVEL <= level < 1.0:
-        raise ParameterError(owner, "level", "at least 0.5 and below 1", level)
-    low, high = bounds
+def _check(values: Floats, bounds: tuple[float, float]) -> None:
+    """Refuse what a metric of a user's own may score."""
+    owner, (low, high) = "mean_interval", bounds
     if not low < high:
         raise ParameterError(owner, "bounds", "ascending", bounds)
-    if clusters is not None and len(clusters) != len(values):
-        must_be = f"one number for each of {len(values)} scores"
-        raise ParameterError(owner, "clusters", must_be, len(clusters))
     for value in (values.min(), values.max()) if len(values) else ():
         within = low - _ROUNDING <= value <= high + _ROUNDING
         if not (within and math.isfinite(value)):

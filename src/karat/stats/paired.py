@@ -13,7 +13,6 @@ bench/simulation.py measures all of this on scores of real runs.
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 
@@ -134,22 +133,17 @@ def _crossing(function: Callable[[float], float], low: float) -> float:
     return high
 
 
-class TTest(NamedTuple):
-    """Student's t test; NaN and None where the differences never vary."""
-
-    p: float
-    interval: Interval | None
-
-
-def t_test(differences: Floats, *, clusters: Ints | None = None) -> TTest:
-    """Student's t test of paired differences; over clusters, cluster-robust."""
+def t_test(
+    differences: Floats, *, clusters: Ints | None = None
+) -> tuple[float, Interval | None]:
+    """P of Student's t test and its interval; over clusters, cluster-robust."""
     sample = sample_of(differences, clusters) if len(differences) else None
     if sample is None or sample.units == 1 or sample.flat:
-        return TTest(math.nan, None)
+        return math.nan, None
     p = 2.0 * t_below(-abs(sample.mean / sample.standard_error), sample.df)
     half = t_quantile(1 - ALPHA / 2, sample.df) * sample.standard_error
     limits = sample.mean - half, sample.mean + half
-    return TTest(p, Interval(*limits, 1 - ALPHA, "t"))
+    return p, Interval(*limits, 1 - ALPHA, "t")
 
 
 def wilcoxon(differences: Floats) -> float:
@@ -177,16 +171,8 @@ def queries_needed(difference: float, spread: float, alpha: float = ALPHA) -> fl
     return math.ceil((distance * spread / difference) ** 2) + float(_STUDENT)
 
 
-class Outcomes(NamedTuple):
+def outcomes(differences: Floats) -> tuple[int, int, int]:
     """On how many queries the candidate wins, ties and loses."""
-
-    wins: int
-    ties: int
-    losses: int
-
-
-def outcomes(differences: Floats) -> Outcomes:
-    """Count the queries that the candidate wins, ties and loses."""
     wins = int(np.count_nonzero(differences > _ROUNDING))
     losses = int(np.count_nonzero(differences < -_ROUNDING))
-    return Outcomes(wins, len(differences) - wins - losses, losses)
+    return wins, len(differences) - wins - losses, losses

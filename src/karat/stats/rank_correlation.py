@@ -8,13 +8,14 @@ their tops have in common (Webber, Moffat and Zobel, TOIS 2010).
 """
 
 from collections.abc import Callable, Iterator
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 
 from karat.data.arrays import Floats, ratio
 from karat.data.intervals import Interval
 from karat.errors import ParameterError
+from karat.stats.intervals import Figure
 
 _DRAWS = 2_000
 _SEED = 20_240_229
@@ -95,47 +96,29 @@ def _mean_ranks(values: Floats) -> Floats:
     return ranks
 
 
-class OrderCorrelation(NamedTuple):
-    """How alike two scorings order the systems."""
-
-    value: float  # from -1 to 1; NaN where one of them does not order the systems
-    # How far it may be off, for other queries than these; None where every draw of
-    # them gives the same.
-    interval: Interval | None
-
-
 def order_correlation(
     one: Floats,
     other: Floats,
     *,
     by: Literal["tau", "tau_ap", "rbo"] = "tau",
-    level: float = 0.95,
-    draws: int = _DRAWS,
-    seed: int = _SEED,
     paired: bool = True,
-) -> OrderCorrelation:
+) -> Figure:
     """Correlate two orders of the same systems, with an interval over queries.
 
     The systems are ordered by their means; the interval is the percentile bootstrap's,
     the same queries being drawn for both scorings unless each has its own.
     """
-    alike = one.shape[: 1 + paired] == other.shape[: 1 + paired]
-    if not alike or one.ndim != 2 or len(one) < 2:  # noqa: PLR2004
-        must_be = f"two systems or more by queries, as the other's {other.shape}"
-        raise ParameterError("order_correlation", "one", must_be, one.shape)
     measures: dict[str, Callable[[Floats, Floats], Floats]] = {
         "tau": kendall_taus,
         "tau_ap": tau_ap,
         "rbo": rank_overlap,
     }
-    if by not in measures:
-        raise ParameterError("order_correlation", "by", "tau, tau_ap or rbo", by)
     measure = measures[by]
     value = float(measure(one.mean(axis=1), other.mean(axis=1)))
     # Queries that are the same for both go through one draw.
     parts = [np.concatenate([one, other])] if paired else [one, other]
     drawn_means = [
-        bootstrap_means(part, draws=draws, seed=seed + place)
+        bootstrap_means(part, draws=_DRAWS, seed=_SEED + place)
         for place, part in enumerate(parts)
     ]
     means = np.concatenate(drawn_means).T
@@ -144,16 +127,15 @@ def order_correlation(
     drawn = np.concatenate(
         [
             measure(block[:, :systems], block[:, systems:])
-            for block in np.split(means, range(size, draws, size))
+            for block in np.split(means, range(size, _DRAWS, size))
         ]
     )
     known = drawn[~np.isnan(drawn)]
     if not len(known):
-        return OrderCorrelation(value, None)
-    tails = [(1 - level) / 2, (1 + level) / 2]
-    low, high = np.quantile(known, tails).tolist()
-    interval = None if low == high else Interval(low, high, level, "bootstrap")
-    return OrderCorrelation(value, interval)
+        return Figure(value, None)
+    low, high = np.quantile(known, [0.025, 0.975]).tolist()
+    interval = None if low == high else Interval(low, high, method="bootstrap")
+    return Figure(value, interval)
 
 
 def _signs(scores: Floats) -> Floats:
@@ -173,8 +155,6 @@ def bootstrap_means(
     """
     rows = np.atleast_2d(scores)
     queries = rows.shape[1]
-    if not queries:
-        raise ParameterError("bootstrap", "queries", "1 or more", 0)
     columns = np.ascontiguousarray(_exact(rows).T)
     blocks = [times @ columns for times in _drawn(queries, draws, seed)]
     means: Floats = np.concatenate(blocks).T / queries

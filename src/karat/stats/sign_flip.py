@@ -120,8 +120,6 @@ def flipped(
 
     Where `known` is false there is no difference, and the row must have 0.
     """
-    if not differences.size:
-        raise ParameterError("sign_flip", "queries", "1 or more", 0)
     if not np.isfinite(differences).all():
         raise ParameterError("sign_flip", "scores", "finite", "NaN or infinite ones")
     there = np.ones((1, differences.shape[1])) if known is None else known.astype(float)
