@@ -181,6 +181,16 @@ def _as_scored(given: Any) -> Evaluation | None:
     return None
 
 
+def name_of(given: Any, otherwise: str = Run.name) -> str:
+    """What a run is called: its own name, that of its file, or another."""
+    if isinstance(given, Evaluation):
+        return given.run
+    if isinstance(given, str | Path):
+        return Path(given).name
+    named = isinstance(given, Run) and given.name != Run.name
+    return str(given.name) if named else otherwise
+
+
 def _named(
     runs: Any, by: str | None, mapping: Mapping[str, str] | None
 ) -> Iterator[tuple[str, Any]]:
@@ -190,16 +200,9 @@ def _named(
         yield from ((str(name), run) for name, run in runs.items())
     elif isinstance(runs, Iterable) and not isinstance(runs, str | bytes):
         for one in runs:
-            if isinstance(one, str | Path):
-                yield Path(one).name, one
-            elif isinstance(one, Run):
-                yield one.name, one
-            elif isinstance(one, Evaluation):
-                yield one.run, one
-            elif isinstance(one, tuple):
-                yield one
-            else:
+            if not isinstance(one, str | Path | Run | Evaluation | tuple):
                 raise UsageError(_RUNS)
+            yield one if isinstance(one, tuple) else (name_of(one), one)
     else:
         raise UsageError(_RUNS)
 

@@ -24,11 +24,10 @@ from karat.comparison.differences import (
     pair_up,
     with_adjusted,
 )
-from karat.data.runs import Run
 from karat.data.tables import steps
 from karat.errors import UsageError
 from karat.evaluation import check_options
-from karat.leaderboards import evaluations_of
+from karat.leaderboards import evaluations_of, name_of
 from karat.metrics import Metric, read_metric, split_metrics
 from karat.results.evaluation import Evaluation
 from karat.results.leaderboard import leading, notice_lines
@@ -236,21 +235,15 @@ def _named(role: str, given: Sequence[Any]) -> list[tuple[str, Any]]:
     """Each run with its name: its own, that of its file, or its role."""
     named: list[tuple[str, Any]] = []
     for number, one in enumerate(given, 1):
-        own = f"{role} {number}" if len(given) > 1 else role
-        if isinstance(one, Evaluation):
-            named.append((one.run, one))
-        elif isinstance(one, Run) and one.name != Run.name:
-            named.append((one.name, one))
-        elif isinstance(one, str | Path):
-            named.append((Path(one).name, one))
-        elif role == "candidate" and _is_mapping_of_runs(one):
+        if role == "candidate" and _is_mapping_of_runs(one):
             for name, run in one.items():
                 scored = isinstance(run, Evaluation)
                 named.append(
                     (str(name), replace(run, run=str(name)) if scored else run)
                 )
         else:
-            named.append((own, one))
+            own = f"{role} {number}" if len(given) > 1 else role
+            named.append((name_of(one, own), one))
     return named
 
 

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ from karat.diagnosis.run_findings import detect, run_findings
 from karat.diagnosis.slices import Slice, find_slices, query_features
 from karat.errors import NoCommonIdError, ParameterError, UsageError
 from karat.evaluation import check_options
-from karat.leaderboards import evaluation_of
+from karat.leaderboards import evaluation_of, name_of
 from karat.version import __version__
 
 _MOST_OF = 0.9
@@ -74,13 +73,12 @@ def diagnose(
     corpus = corpus_texts(corpus)
     metrics = [f"recall@{k}", f"ndcg@{k}", "rr"]
     scoring = {"metrics": metrics, "keep": DEPTH, **options, "corpus": corpus}
-    name = Path(run).name if isinstance(run, str | Path) else "run"
     notes: list[str] = []
     try:
-        result = evaluation_of(name, run, gold, scoring)
+        result = evaluation_of(name_of(run), run, gold, scoring)
     except NoCommonIdError as error:
         # Ids of another form are a cause, and not a reason to stop.
-        result = evaluation_of(name, run, gold, {**scoring, "force": True})
+        result = evaluation_of(name_of(run), run, gold, {**scoring, "force": True})
         notes.append(error.problem)
     matcher = result.default_matcher
     if matcher not in result.matches:

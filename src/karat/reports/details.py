@@ -25,7 +25,7 @@ from karat.data.matches import Matches
 from karat.data.memory_runs import DocumentRun
 from karat.data.queries import Query
 from karat.data.runs import Document, TopDocuments
-from karat.data.tables import Table, number, steps
+from karat.data.tables import steps
 from karat.matching.matcher import read_matcher
 from karat.results.evaluation import Evaluation
 from karat.results.leaderboard import Leaderboard
@@ -48,7 +48,6 @@ _LENGTHS = (_WHOLE, 5_000, 2_000, 1_000, 600, 400, 200, 100, 0)
 # Of so many queries the matcher is asked once more which words count.
 _EVIDENCE = 600
 _ALL = 1 - 1e-9
-_LOWEST, _TOP, _LONG_NAME = 10, 3, 60
 _SIGNS: Mapping[bool | None, int] = {True: 1, False: -1, None: 0}
 _GRADES, _TOP_GRADE = (0.0, 1.0, 2.0, 3.0), 9
 
@@ -426,54 +425,3 @@ def encoded(value: Any) -> bytes:
         return plain.encode()
     except UnicodeEncodeError:
         return json.dumps(value, separators=(",", ":")).encode()
-
-
-def lowest_queries(board: Leaderboard) -> Table | None:
-    """The queries that score lowest, with what they ask and what came first.
-
-    None where nothing is known of the queries besides their scores.
-    """
-    details = Details(board)
-    known = any(one.facts or one.kept for one in board.values())
-    if not known or not board.metrics:
-        return None
-    metric = board.leading
-    columns = [system.column(metric, details.queries) for system in details.systems]
-    worst = [
-        min((s for s in scores if s is not None), default=None)
-        for scores in zip(*columns, strict=True)
-    ]
-    order = sorted(
-        (place for place, score in enumerate(worst) if score is not None),
-        key=lambda place: (worst[place], place),
-    )
-    rows = []
-    for place in order[:_LOWEST]:
-        query = details.queries[place]
-        fact = details.facts.get(query)
-        rows.append(
-            [
-                query,
-                " ".join((fact.text or "").split())[:_QUESTION] if fact else "",
-                ", ".join(fact.tags) if fact else "",
-                *(number(column[place]) for column in columns),
-                *(_top(one, query) for one in board.values()),
-            ]
-        )
-    of = [f" {name}" for name in board] if len(board) > 1 else [""]
-    scored = [metric + name for name in of]
-    table = Table(
-        ["query", "question", "tags", *scored, *(f"first documents{n}" for n in of)],
-        rows,
-        title=f"queries that score lowest by {metric}",
-        texts=(0, 1, 2, *range(3 + len(board), 3 + 2 * len(board))),
-    )
-    return table.without_empty()
-
-
-def _top(evaluation: Evaluation, query: str) -> str:
-    names = (
-        " ".join((d.text or "").split()) if d.id is None else d.id
-        for d in evaluation.kept.get(query, ())[:_TOP]
-    )
-    return "; ".join(name[:_LONG_NAME] for name in names)

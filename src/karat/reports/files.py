@@ -5,17 +5,18 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from string import ascii_lowercase
 from typing import Any, NamedTuple
 
 from karat.comparison.comparison import Comparison
+from karat.data.runs import Document
 from karat.data.tables import DASH, Table, clean, counted, number
 from karat.reading.delimited import write_rows
-from karat.reports.details import lowest_queries
 from karat.results.evaluation import Evaluation
 from karat.results.leaderboard import WIDTH, Leaderboard
 
-_DEPTH = 10
+_LOWEST, _TOP, _QUESTION, _LONG_NAME = 10, 3, 240, 60
 
 # What may be the matter with a score of a query, the worst first.
 _STATUSES = ("failed", "missing", "undefined")
@@ -76,6 +77,52 @@ def as_markdown(board: Leaderboard, tables: Sequence[Table]) -> str:
     if len(board) > 1:
         tables = [paper_table(board), *tables]
     return "\n\n".join(table.as_markdown() for table in tables) + "\n"
+
+
+def lowest_queries(board: Leaderboard) -> Table | None:
+    """The queries that score lowest; None where nothing is known of any but scores."""
+    if not board.metrics or not any(one.facts or one.kept for one in board.values()):
+        return None
+    metric, runs = board.leading, [*board.values()]
+    columns = [
+        dict(zip(one.queries, one[metric].scores.tolist(), strict=True))
+        if metric in one
+        else {}
+        for one in runs
+    ]
+    worst: dict[str, float] = {}
+    for query, score in chain.from_iterable(column.items() for column in columns):
+        if not math.isnan(score):
+            worst[query] = min(score, worst.get(query, score))
+    rows = []
+    for query in sorted(worst, key=worst.__getitem__)[:_LOWEST]:
+        fact = next((one.facts[query] for one in runs if query in one.facts), None)
+        rows.append(
+            [
+                query,
+                " ".join((fact.text or "").split())[:_QUESTION] if fact else "",
+                ", ".join(fact.tags) if fact else "",
+                *(number(column.get(query)) for column in columns),
+                *(_top(one.kept.get(query, ())) for one in runs),
+            ]
+        )
+    of = [f" {name}" for name in board] if len(board) > 1 else [""]
+    scored = [metric + name for name in of]
+    table = Table(
+        ["query", "question", "tags", *scored, *(f"first documents{n}" for n in of)],
+        rows,
+        title=f"queries that score lowest by {metric}",
+        texts=(0, 1, 2, *range(3 + len(board), 3 + 2 * len(board))),
+    )
+    return table.without_empty()
+
+
+def _top(documents: Sequence[Document]) -> str:
+    names = (
+        " ".join((d.text or "").split()) if d.id is None else d.id
+        for d in documents[:_TOP]
+    )
+    return "; ".join(name[:_LONG_NAME] for name in names)
 
 
 def as_text(board: Leaderboard, tables: Sequence[Table]) -> str:
