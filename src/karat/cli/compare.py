@@ -118,7 +118,8 @@ def command(
         how |= {"keep": outputs.SHOWN_DEPTH, "judged": True}
     flags = [*filter(by_flag, (*_SCORING, "corpus"))]
     evaluations = evaluations_of(named_paths(paths), how.pop("gold"), how, flags)
-    evaluations = _systems(evaluations, replicates)
+    if replicates:
+        evaluations = _systems(evaluations, replicates)
     comparison = compare(
         *evaluations,
         metrics=wanted or None,
