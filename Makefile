@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 UV := $(shell command -v uv 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick check format lint types docs site wheel bench bench-matching bench-statistics bench-scale walk model soak fuzz mutants frameworks clean
+.PHONY: help demo test quick check format lint types docs site wheel bench bench-matching bench-statistics bench-scale walk model soak fuzz mutants frameworks release clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -36,6 +36,11 @@ $(VENV)/llm: $(VENV)/dev requirements/llm.txt
 .site/ready: requirements/site.txt
 	@test -x .site/bin/python || $(if $(UV),$(UV) venv -q --python $(PYTHON) .site,$(PYTHON) -m venv .site)
 	@$(if $(UV),VIRTUAL_ENV=.site $(UV) pip install -q,.site/bin/python -m pip install -q --disable-pip-version-check) -r requirements/site.txt
+	@touch $@
+
+.release/ready: requirements/release.txt
+	@test -x .release/bin/python || $(if $(UV),$(UV) venv -q --python $(PYTHON) .release,$(PYTHON) -m venv .release)
+	@$(if $(UV),VIRTUAL_ENV=.release $(UV) pip install -q,.release/bin/python -m pip install -q --disable-pip-version-check) -r requirements/release.txt
 	@touch $@
 
 demo: $(VENV)/base ## set up and score two retrievers on the bundled help centre
@@ -80,6 +85,15 @@ wheel: $(VENV)/dev ## build the wheel and try it in an environment of its own
 	$(BIN)/python -m build --no-isolation --outdir dist
 	$(BIN)/python -m tests.wheel
 
+release: $(VENV)/dev .release/ready ## build wheel and sdist, check and try both, list their parts
+	rm -rf dist build
+	$(BIN)/python -m build --no-isolation --outdir dist
+	.release/bin/twine check --strict dist/*
+	.release/bin/check-wheel-contents dist/*.whl
+	$(BIN)/python -m tests.wheel build/all
+	.release/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible -o build/karat.cdx.json build/all
+	$(BIN)/python -m tests.licences build/karat.cdx.json
+
 check: lint types test wheel ## all that must hold before a commit
 
 bench: $(VENV)/dev ## speed side by side with the peers, as ratios
@@ -104,4 +118,4 @@ fuzz: $(VENV)/dev ## read 200,000 damaged and odd inputs; none may end or blame 
 	$(BIN)/python -m tests.fuzz.pool --count 200000
 
 clean: ## remove what the targets made
-	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .bench .site .cache site
+	rm -rf $(VENV) .frameworks .release dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .bench .site .cache site

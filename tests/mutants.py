@@ -1,22 +1,28 @@
 """`make mutants`: change one thing in a copy of the sources; do the tests notice?
 
-    python -m tests.mutants [--rooms stats,gates] [--count 20] [--seed 0]
+    python -m tests.mutants [--rooms stats,gates.py] [--count 70] [--seed 0] [--jobs 2]
 
-A mutant that no test of its room notices survives. Each room begins with two controls:
-a module that cannot be imported must not survive, and the copy as it is must.
+A mutant that no test of its room notices survives. Only tests that run the changed line
+can notice it: one run of the room under coverage says which they are.
+Each room begins with two controls: a module that cannot be imported must not survive,
+and the copy as it is must.
 Mutants that mean the same as the original are listed in `mutants_equal.txt`.
 """
 
 import argparse
 import ast
+import json
 import os
 import random
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[1]
@@ -28,10 +34,11 @@ ROOMS = {
     "data": ("tests/data", "tests/metrics"),
     "matching": ("tests/matching",),
     "stats": ("tests/stats",),
-    "comparison": ("tests/comparison",),
-    "gates.py": ("tests/comparison/test_gates.py", "tests/cli/test_compare.py"),
+    "comparison": ("tests/comparison", "tests/cli/test_compare.py"),
+    "gates.py": ("tests/comparison", "tests/cli/test_compare.py"),
     "diagnosis": ("tests/diagnosis",),
     "results": ("tests/results",),
+    "planning.py": ("tests/public", "tests/data"),
     "compat/trec_eval": ("tests/compat",),
 }
 NOT_RUN = "not slow and not llm and not frameworks and not browser and not spark"
@@ -57,66 +64,128 @@ OTHERS: dict[type[ast.AST], type[ast.AST]] = {
 
 
 class Mutant(NamedTuple):
-    """One change: the room, the module, which node of it, and which change of that."""
+    """One change: the module, which node of it, its line, and which change of that."""
 
-    room: str
     path: Path
     node: int
+    line: int
     change: int
 
     def made(self) -> tuple[str, str]:
         """What it is called, and the source of its module."""
         tree = ast.parse(self.path.read_text("utf-8"))
         node: Any = [*ast.walk(tree)][self.node]
-        before, line = ast.unparse(node), node.lineno
+        before = ast.unparse(node)
         changes(node)[self.change](node)
         after = ast.unparse(ast.fix_missing_locations(node))
         name = self.path.relative_to(SOURCE).as_posix()
-        called = f"{name}: line {line}: {before} -> {after}".replace("\n", " ")
+        called = f"{name}: line {self.line}: {before} -> {after}".replace("\n", " ")
         return called[:200], ast.unparse(tree)
 
 
 def changes(node: ast.AST) -> list[Callable[[Any], None]]:
     """How a node could be otherwise."""
-    found: list[Callable[[Any], None]] = []
+    ways: list[Callable[[Any], None]] = []
     if isinstance(node, ast.Compare) and type(node.ops[0]) in OTHERS:
-        found.append(lambda it: it.ops.__setitem__(0, OTHERS[type(it.ops[0])]()))
+        ways.append(lambda it: it.ops.__setitem__(0, OTHERS[type(it.ops[0])]()))
     operator = getattr(node, "op", None)
     if isinstance(node, ast.expr | ast.stmt) and type(operator) in OTHERS:
-        found.append(lambda it: setattr(it, "op", OTHERS[type(it.op)]()))
+        ways.append(lambda it: setattr(it, "op", OTHERS[type(it.op)]()))
     if isinstance(node, ast.Constant) and type(node.value) in (int, float):
-        found.append(lambda it: setattr(it, "value", it.value + 1))
+        ways.append(lambda it: setattr(it, "value", it.value + 1))
     if isinstance(node, ast.Constant) and type(node.value) is bool:
-        found.append(lambda it: setattr(it, "value", not it.value))
+        ways.append(lambda it: setattr(it, "value", not it.value))
     if isinstance(node, ast.If | ast.IfExp | ast.While):
-        found.append(lambda it: setattr(it, "test", ast.UnaryOp(ast.Not(), it.test)))
-    return found
+        ways.append(lambda it: setattr(it, "test", ast.UnaryOp(ast.Not(), it.test)))
+    return ways
+
+
+def modules(room: str) -> list[Path]:
+    """The modules of a room."""
+    place = SOURCE / room
+    return [place] if place.suffix else sorted(place.rglob("*.py"))
 
 
 def mutants(room: str) -> list[Mutant]:
     """Every mutant of a room."""
-    place = SOURCE / room
-    paths = [place] if place.suffix else sorted(place.rglob("*.py"))
     return [
-        Mutant(room, path, number, change)
-        for path in paths
+        Mutant(path, number, getattr(node, "lineno", 0), change)
+        for path in modules(room)
         for number, node in enumerate(ast.walk(ast.parse(path.read_text("utf-8"))))
         for change in range(len(changes(node)))
     ]
 
 
-def is_killed(room: str, path: Path, source: str, folder: Path) -> bool:
-    """Whether a test of the room fails with this source in a copy of the package."""
+def pytest(folder: Path, *arguments: str) -> tuple[list[str], dict[str, str]]:
+    """Command and environment of tests that import the copy in a folder."""
+    command = ["-p", "no:cacheprovider", "-p", "no:randomly", "-o"]
+    command += [f"pythonpath={folder} .", "-q", "-x", "-m", NOT_RUN, *arguments]
+    env = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+    return command, env
+
+
+class Recorder:
+    """A plug-in of pytest: names the running test to coverage, and times it."""
+
+    def __init__(self, coverage: Any) -> None:
+        """Around a coverage that was started."""
+        self.coverage = coverage
+        self.seconds: dict[str, float] = defaultdict(float)
+
+    def pytest_runtest_setup(self, item: Any) -> None:
+        """What runs from here on is run by this test."""
+        self.coverage.switch_context(item.nodeid)
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        """Add the time of a part of a test."""
+        self.seconds[report.nodeid] += report.duration
+
+
+def record(room: str, folder: Path) -> int:
+    """Write which tests of a room run which lines, quickest test first."""
+    from coverage import Coverage  # noqa: PLC0415
+    from pytest import main  # noqa: PLC0415, PT013
+
+    copies = {
+        path: folder / "karat" / path.relative_to(SOURCE) for path in modules(room)
+    }
+    coverage = Coverage(
+        data_file=None,
+        config_file=False,
+        include=[str(copy) for copy in copies.values()],
+    )
+    coverage.start()
+    recorder = Recorder(coverage)
+    status = int(main(pytest(folder, *ROOMS[room])[0], plugins=[recorder]))
+    coverage.stop()
+    order = sorted(recorder.seconds, key=recorder.seconds.__getitem__)
+    place = {test: number for number, test in enumerate(order)}
+    lines = {
+        f"{path}:{line}": sorted(place[test] for test in tests if test)
+        for path, copy in copies.items()
+        for line, tests in coverage.get_data().contexts_by_lineno(str(copy)).items()
+        # A line run by an import is run by all.
+        if "" not in tests
+    }
+    (folder / "tests.json").write_text(json.dumps([order, lines]), "utf-8")
+    return status
+
+
+def is_killed(path: Path, source: str, folder: Path, tests: Sequence[str]) -> bool:
+    """Whether one of the tests fails with this source in a copy of the package."""
     copy = folder / "karat" / path.relative_to(SOURCE)
     original = copy.read_text("utf-8")
     copy.write_text(source, "utf-8")
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
-    command += ["-p", "no:randomly", "-o", f"pythonpath={folder} ."]
-    command += ["-m", NOT_RUN, *ROOMS[room]]
-    env = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+    (folder / "tests.txt").write_text("\n".join(tests), "utf-8")
+    command, env = pytest(folder, f"@{folder / 'tests.txt'}")
     try:
         done = subprocess.run(
-            command, cwd=ROOT, env=env, capture_output=True, timeout=600, check=False
+            [sys.executable, "-m", "pytest", *command],
+            cwd=ROOT,
+            env=env,
+            capture_output=True,
+            timeout=600,
+            check=False,
         )
     except subprocess.TimeoutExpired:
         return True
@@ -125,38 +194,67 @@ def is_killed(room: str, path: Path, source: str, folder: Path) -> bool:
     return done.returncode != 0
 
 
+def try_room(room: str, chosen: list[Mutant], folders: list[Path]) -> None:
+    """Print what survives of the chosen mutants, and how many were killed."""
+    first, folder = modules(room)[0], folders[0]
+    if not is_killed(first, "raise SystemExit(1)", folder, ROOMS[room]):
+        sys.exit(f"{room}: the control survives: its tests test something else")
+    if subprocess.run(
+        [sys.executable, "-m", "tests.mutants", "--record", room, str(folder)],
+        cwd=ROOT,
+        env=pytest(folder)[1],
+        stdout=subprocess.DEVNULL,
+        check=False,
+    ).returncode:
+        sys.exit(f"{room}: its tests fail without any mutant")
+    order, lines = json.loads((folder / "tests.json").read_text("utf-8"))
+    equal = {*EQUAL.read_text("utf-8").splitlines()} if EQUAL.exists() else set()
+    free: SimpleQueue[Path] = SimpleQueue()
+    for each in folders:
+        free.put(each)
+
+    def attempt(mutant: Mutant) -> bool | None:
+        """Whether a mutant is killed; None for one that means the same."""
+        called, source = mutant.made()
+        if called in equal:
+            return None
+        numbers = lines.get(f"{mutant.path}:{mutant.line}")
+        tests = ROOMS[room] if numbers is None else [order[n] for n in numbers]
+        place = free.get()
+        try:
+            killed = bool(tests) and is_killed(mutant.path, source, place, tests)
+        finally:
+            free.put(place)
+        if not killed:
+            print(f"survives: {called}", flush=True)  # noqa: T201
+        return killed
+
+    with ThreadPoolExecutor(len(folders)) as pool:
+        outcomes = [
+            killed for killed in pool.map(attempt, chosen) if killed is not None
+        ]
+    print(f"{room}: {sum(outcomes)} of {len(outcomes)} killed", flush=True)  # noqa: T201
+
+
 def main() -> None:
-    """Print what survives, and how many of each room were killed."""
+    """Try mutants of each room."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rooms", default=",".join(ROOMS))
     parser.add_argument("--count", type=int, default=70, help="mutants of each room")
     parser.add_argument("--seed", type=int, default=0)
-    asked = parser.parse_args()
-    equal = {*EQUAL.read_text("utf-8").splitlines()} if EQUAL.exists() else set()
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--record", nargs=2, metavar=("ROOM", "FOLDER"))
+    options = parser.parse_args()
+    if options.record:
+        sys.exit(record(options.record[0], Path(options.record[1])))
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        shutil.copytree(SOURCE, folder / "karat")
-        for room in asked.rooms.split(","):
+        folders = [Path(name, str(number)) for number in range(options.jobs)]
+        for folder in folders:
+            shutil.copytree(SOURCE, folder / "karat")
+        for room in options.rooms.split(","):
             every = mutants(room)
-            first = every[0].path
-            if not is_killed(room, first, "raise SystemExit(1)", folder):
-                sys.exit(f"{room}: the control survives: its tests test something else")
-            if is_killed(room, first, first.read_text("utf-8"), folder):
-                sys.exit(f"{room}: its tests fail without any mutant")
-            chosen = random.Random(asked.seed).sample(
-                every, min(asked.count, len(every))
-            )
-            killed = total = 0
-            for mutant in chosen:
-                called, source = mutant.made()
-                if called in equal:
-                    continue
-                total += 1
-                if is_killed(room, mutant.path, source, folder):
-                    killed += 1
-                else:
-                    print(f"survives: {called}", flush=True)  # noqa: T201
-            print(f"{room}: {killed} of {total} killed, of {len(every)}", flush=True)  # noqa: T201
+            count = min(options.count, len(every))
+            try_room(room, random.Random(options.seed).sample(every, count), folders)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,9 @@
-"""`python -m tests.wheel`: the built wheel, alone in an environment of its own."""
+"""`python -m tests.wheel`: wheel and sdist, each alone in an environment of its own.
+
+    python -m tests.wheel [ENVIRONMENT]
+
+The wheel is installed with all extras into ENVIRONMENT, too: `make release` lists it.
+"""
 
 import json
 import os
@@ -9,11 +14,20 @@ import tempfile
 import venv
 from pathlib import Path
 
-DIST = Path(__file__).parents[1] / "dist"
+ROOT = Path(__file__).parents[1]
+DIST = ROOT / "dist"
 MOST_PACKAGES = 12
 SCORE = (
     "import karat; print(karat.evaluate({'q': ['a']}, gold={'q': ['a']}).means['rr'])"
 )
+# README as its reader has it: what its blocks print is what it shows.
+README = """
+import pathlib, tempfile
+from tests.docs.pages import ROOT, executed
+text = (ROOT / "README.md").read_text("utf-8")
+with tempfile.TemporaryDirectory() as folder:
+    assert executed(text, pathlib.Path(folder)) == text
+"""
 # What `make demo` and `make test` read, besides sources and tests.
 NEEDED = ("Makefile", "requirements/base.txt", "requirements/dev.txt", "README.md")
 WHERE = (
@@ -23,12 +37,9 @@ WHERE = (
 
 
 def main() -> None:
-    """Install the wheel as a user would, and use it far away from the sources."""
+    """Install both as a user would; use the wheel far away from the sources."""
     (wheel,) = DIST.glob("*.whl")
     (source,) = DIST.glob("*.tar.gz")
-    with tarfile.open(source) as archive:
-        inside = {name.partition("/")[2] for name in archive.getnames()}
-    check({*NEEDED} <= inside, f"{source.name} lacks {sorted({*NEEDED} - inside)}")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name).resolve()
         venv.create(folder / "env", with_pip=True)
@@ -48,13 +59,29 @@ def main() -> None:
         check(home.is_relative_to(folder), f"karat was imported from {home}")
         left = {path.name for path in folder.iterdir()}
         check(left == {"env"}, f"files were left behind: {left - {'env'}}")
+        call(folder, python, "-c", README, PYTHONPATH=str(ROOT))
+        with tarfile.open(source) as archive:
+            archive.extractall(folder, filter="data")
+        sources = folder / source.name.removesuffix(".tar.gz")
+        check(
+            "ndcg@10 by tag" in call(sources, "make", "demo"), "make demo of an sdist"
+        )
+        python = str(sources / ".venv" / scripts.name / "python")
+        call(sources, python, "-c", README)
+        lacks = [name for name in NEEDED if not (sources / name).exists()]
+        check(not lacks, f"{source.name} lacks {lacks}")
+        for environment in map(Path, sys.argv[1:]):
+            venv.create(environment, with_pip=True, clear=True)
+            pip = (str(environment / scripts.name / "python"), *pip[1:])
+            call(folder, *pip, "install", "-q", f"{wheel}[all]")
     print(f"{wheel.name}: 1 passed, 0 failed ({len(names)} packages)")  # noqa: T201
+    print(f"{source.name}: 1 passed, 0 failed")  # noqa: T201
 
 
-def call(folder: Path, *command: str) -> str:
+def call(folder: Path, *command: str, **variables: str) -> str:
     """What a command prints, run in that folder and without this environment."""
     hidden = {"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV"}
-    env = {k: v for k, v in os.environ.items() if k not in hidden}
+    env = {k: v for k, v in os.environ.items() if k not in hidden} | variables
     done = subprocess.run(
         command, cwd=folder, env=env, capture_output=True, text=True, check=False
     )

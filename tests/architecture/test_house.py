@@ -79,6 +79,30 @@ def test_the_command_looks_for_no_plugin_before_it_needs_one() -> None:
     assert python(code) == "[]"
 
 
+def test_no_code_is_made_from_data() -> None:
+    ways = re.compile(
+        r"(?<![\w.])(?:eval|exec|compile|__import__)\(|allow_pickle=True"
+        r"|import (?:pickle|marshal|shelve|dill)|\byaml\.(?:unsafe_)?load\("
+    )
+    assert [name(p) for p in SOURCES if ways.search(p.read_text("utf-8"))] == []
+
+
+def test_evaluating_opens_no_connection() -> None:
+    code = """
+import socket, sys
+def refuse(*_):
+    print("a connection was opened")
+socket.socket.connect = socket.socket.connect_ex = refuse
+sys.argv = ["karat", "demo"]
+import karat.__main__
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert "ndcg@10 by tag" in done.stdout
+    assert "connection" not in done.stdout
+
+
 def test_importing_karat_writes_nothing(tmp_path: Path) -> None:
     code = f"import os; os.chdir({str(tmp_path)!r}); import karat; karat.evaluate"
     python(code)

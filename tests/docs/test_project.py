@@ -35,3 +35,18 @@ def test_workflows_run_targets_that_exist() -> None:
     for path in WORKFLOWS:
         called = re.findall(r"run: make ([a-z -]+)", path.read_text("utf-8"))
         assert {name for line in called for name in line.split()} <= targets
+
+
+def test_licences_of_all_that_is_installed_by_default_are_listed() -> None:
+    listed = (ROOT / "docs" / "reference" / "licences.md").read_text("utf-8")
+    pinned = (ROOT / "requirements" / "base.txt").read_text("utf-8")
+    for name in re.findall(r"^([\w.-]+)==", pinned, re.MULTILINE):
+        assert f"| {name} |" in listed
+
+
+def test_tests_that_hold_a_promise_exist() -> None:
+    promises = (ROOT / "SECURITY.md").read_text("utf-8")
+    named = re.findall(r"`(tests/[^`:]+)(?:::(\w+))?`", promises)
+    assert len(named) >= 20
+    for path, function in named:
+        assert f"def {function}" in (ROOT / path).read_text("utf-8")
