@@ -5,9 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from karat.data.coverage import Evidence, Range
 from karat.data.gold import KINDS, Gold
-from karat.data.hits import Hits
+from karat.data.hits import Evidence, Hits, Range
 from karat.data.judgements import Usage, Verdict
 from karat.data.memory_runs import DocumentRun
 from karat.data.policies import Policies

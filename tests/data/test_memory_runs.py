@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import karat
-from karat.data import memory_runs, score_ranks
+from karat.data import memory_runs
 from karat.data.memory_runs import RankedRun, ScoredRun
 from karat.extend import DataError, Labels, Policies, Precision, Ties
 
@@ -26,7 +26,7 @@ LONG = {f"q{number}": [f"d{place}" for place in range(100)] for number in range(
 def test_a_score_that_is_none_is_named_found_or_not(
     score: Any, document: str, ties: str, many: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(score_ranks, "_MANY", many)
+    monkeypatch.setattr(memory_runs, "_MANY", many)
     run = {"q1": {"a": 1.0}, "q2": {"x": 2.0, document: score, "y": 1.0}}
     with pytest.raises(DataError, match=r"query 'q2': the score of document .* finite"):
         karat.evaluate(run, gold=GOLD, ties=ties)
@@ -124,7 +124,7 @@ def test_a_row_names_its_label_and_ties_of_relevant_documents_are_counted(
     }
     for many in (0, 10**6):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(score_ranks, "_MANY", many)
+            patch.setattr(memory_runs, "_MANY", many)
             found = ScoredRun(run).locate(labels, judged=True, policies=policies)
         assert found.item is not None
         for rank, item in zip(found.rank.tolist(), found.item.tolist(), strict=True):
@@ -196,7 +196,7 @@ def test_short_and_long_runs_rank_alike(
                 expected.append((place, rank, wanted[document]))
     for many in (0, 10**6):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(score_ranks, "_MANY", many)
+            patch.setattr(memory_runs, "_MANY", many)
             found = ScoredRun(run).locate(labels, judged=judged, policies=Policies())
         rows = zip(found.query, found.rank, found.grade, strict=True)
         assert [(int(q), int(r), float(g)) for q, r, g in rows] == expected
@@ -233,7 +233,7 @@ def test_every_way_to_look_through_a_list_finds_the_same(
 def test_scores_are_floats_in_runs_of_any_length(
     many: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(score_ranks, "_MANY", many)
+    monkeypatch.setattr(memory_runs, "_MANY", many)
     huge = 2**60
     # As floats all three are equal, and then the larger id comes first.
     run = {"q": {"a": huge + 2, "b": huge + 1, "c": huge}}

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from karat import Gold
-from karat.data.coverage import Evidence, Range
+from karat.data.hits import Evidence, Range
 from karat.data.memory_runs import DocumentRun
 from karat.extend import Document, Item, Span as GoldSpan
 from karat.matching.coverage.alphabet import Letters

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from karat import Gold, evaluate
-from karat.data.coverage import Coverage
+from karat.data.hits import Coverage
 from karat.data.memory_runs import DocumentRun
 from karat.extend import (
     DataError,

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 from hypothesis import strategies as st
 
-from karat.data.coverage import Coverage
+from karat.data.hits import Coverage
 from karat.data.memory_runs import RankedRun
 from karat.extend import Hits, Policies, place_by, sum_by
 from karat.matching.to_hits import match_labels

@@ -7,7 +7,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Any, ClassVar, NamedTuple
 
-from karat.data.coverage import Range
+from karat.data.hits import Range
 from karat.data.tables import Table, counted, number
 from karat.diagnosis.headroom import Bound, Unjudged
 from karat.diagnosis.slices import Slice

@@ -16,10 +16,9 @@ from typing import Any, Literal
 import numpy as np
 
 from karat.data.arrays import Floats, Ints
-from karat.data.memory_runs import RankedRun, ScoredRun
+from karat.data.memory_runs import RankedRun, ScoredRun, rank_order
 from karat.data.policies import Policies
 from karat.data.runs import Document, Notice, Retrieval, Run, ranks_of
-from karat.data.score_ranks import rank_order
 from karat.errors import DataError, ParameterError, UnknownNameError, UsageError
 from karat.reading.files import gc_paused
 from karat.reading.readers import read

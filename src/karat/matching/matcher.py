@@ -8,8 +8,8 @@ from itertools import chain
 from typing import ClassVar
 
 from karat.catalogue import Catalogue, subclass_of
-from karat.data.coverage import Evidence
 from karat.data.gold import Gold
+from karat.data.hits import Evidence
 from karat.data.matches import Matches
 from karat.data.policies import Policies
 from karat.data.queries import Query

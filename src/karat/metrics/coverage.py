@@ -6,8 +6,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from karat.data.arrays import Bools, Floats, Ints, count_by, ratio, running_sum, sum_by
-from karat.data.coverage import Coverage
-from karat.data.hits import Hits
+from karat.data.hits import Coverage, Hits
 from karat.errors import ParameterError, UsageError
 from karat.metrics.metric import CutoffMetric, Metric
 

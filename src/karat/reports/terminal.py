@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from threading import Timer
 from typing import Any, ClassVar, TextIO, TypeVar
 
-from karat.data.coverage import Range
+from karat.data.hits import Range
 from karat.data.tables import Table, clean
 from karat.results.leaderboard import WIDTH
 

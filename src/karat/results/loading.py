@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from karat.data.arrays import Ints
-from karat.data.coverage import Coverage
-from karat.data.hits import Hits, Subtopics
+from karat.data.hits import Coverage, Hits, Subtopics
 from karat.data.matches import Matches
 from karat.data.runs import Latency
 from karat.errors import (

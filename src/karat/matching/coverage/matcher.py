@@ -10,8 +10,8 @@ from typing import ClassVar, Final, NamedTuple
 import numpy as np
 
 from karat.data.arrays import Floats, Ints, sum_by
-from karat.data.coverage import Coverage, Evidence, Range
 from karat.data.gold import Gold
+from karat.data.hits import Coverage, Evidence, Range
 from karat.data.matches import Matches
 from karat.data.policies import Policies
 from karat.data.runs import Document, Notice, Run, note_examples
