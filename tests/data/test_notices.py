@@ -25,7 +25,7 @@ def said(notices: Iterable[Notice]) -> dict[str, str]:
 
 def test_the_text_follows_the_count() -> None:
     counts: dict[str, Any] = {"ties": {"q": 1}, "duplicates": {"q": 1}}
-    one = said(run_notices(Policies(), **counts, extra=["x"]))
+    one = said(run_notices(Policies(), **counts, extra={"x": 1}))
     assert one == {
         "ties": "1 relevant document shares its score with another document; ordered "
         "by document id, descending (for example q)",
@@ -33,13 +33,15 @@ def test_the_text_follows_the_count() -> None:
         "(for example q)",
         "extra": "1 query of the run has no gold and was ignored (for example x)",
     }
-    two = said(run_notices(Policies(), ties={"q": 2}, extra=["x", "y"]))
+    two = said(run_notices(Policies(), ties={"q": 2}, extra={"x": 1, "y": 1}))
     assert two["ties"].startswith("2 relevant documents share their score")
     assert two["extra"].startswith("2 queries of the run have no gold and were")
 
 
 def test_runs_of_one_kind_of_notice_share_one_text() -> None:
-    one, two = (run_notices(Policies(), extra=row)[0] for row in (["x"], ["x", "y"]))
+    one, two = (
+        run_notices(Policies(), extra=row)[0] for row in ({"x": 1}, {"x": 1, "y": 1})
+    )
     assert one.text == two.text
 
 

@@ -21,11 +21,11 @@ from functools import cached_property
 from itertools import chain, compress, count, islice, repeat
 from math import isfinite
 from operator import is_not, methodcaller
-from typing import Any, Generic, NamedTuple, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 
-from karat.data.arrays import Bools, Floats, Ints, as_floats, count_by
+from karat.data.arrays import Floats, Ints, as_floats, count_by
 from karat.data.gold import ColumnLabels
 from karat.data.policies import Policies
 from karat.data.runs import (
@@ -33,7 +33,6 @@ from karat.data.runs import (
     Document,
     Labels,
     Located,
-    Notice,
     Run,
     as_id,
     ranks_of,
@@ -60,98 +59,82 @@ class _MemoryRun(Run, Generic[R]):
     """A run held as `{query: ranking}`, which is `by_query`."""
 
     def __init__(self, rankings: Mapping[str, R], name: str = "run") -> None:
-        self._rankings = self.by_query = rankings
+        self.by_query = rankings
         self.name = name
 
     def __repr__(self) -> str:
-        sizes = f"{counted(len(self._rankings), 'query')}, "
-        sizes += counted(sum(map(len, self._rankings.values())), "document")
+        sizes = f"{counted(len(self.by_query), 'query')}, "
+        sizes += counted(sum(map(len, self.by_query.values())), "document")
         return f"{super().__repr__()[:-1]}: {sizes}>"
 
     def queries(self) -> list[str]:
         """The ids of the queries, in input order."""
-        return list(self._rankings)
+        return list(self.by_query)
 
     def sample_ids(self) -> list[str]:
         """A few document ids, to show what they look like."""
-        firsts = (next(iter(ranking), None) for ranking in self._rankings.values())
+        firsts = (next(iter(ranking), None) for ranking in self.by_query.values())
         return [str(document) for document in firsts if document is not None][:3]
 
     def holds_any(self, documents: set[str]) -> bool:
         """Whether any of the documents occurs for any query."""
-        return not all(map(documents.isdisjoint, self._rankings.values()))
+        return not all(map(documents.isdisjoint, self.by_query.values()))
 
     def _labelled(self, labels: Labels, nothing: R) -> tuple[list[R], Ints]:
-        """The ranking of each labelled query, and its length.
-
-        A query that the run does not have gets `nothing`, of length -1.
-        """
-        rows = [*map(self._rankings.get, labels, repeat(nothing))]
+        """The ranking of each labelled query, and its length; -1 if it is missing."""
+        rows = [*map(self.by_query.get, labels, repeat(nothing))]
         sizes = np.fromiter(map(len, rows), np.int64, len(rows))
         if np.count_nonzero(sizes) < len(rows):
-            sizes[[query not in self._rankings for query in labels]] = -1
+            sizes[[query not in self.by_query for query in labels]] = -1
         return rows, sizes
 
     def _located(
         self,
-        rows: "_Rows",
+        item: Ints,
+        place: Ints,
         sizes: Ints,
-        labels: Labels,
+        labels: ColumnLabels,
         policies: Policies,
-        *,
-        ties: Ints | None = None,
-        duplicates: Ints | None = None,
-        repeats: Sequence[str] = (),
+        **counts: Mapping[str, int],
     ) -> Located:
-        """The rows in the order of (query, rank), with all that is to be said."""
-        extra = len(self._rankings) - int(np.count_nonzero(sizes >= 0))
-        empty: list[str] = []
+        """Labels and their places in the order of (query, rank), and what to say."""
+        extra = len(self.by_query) - int(np.count_nonzero(sizes >= 0))
         if np.count_nonzero(sizes) < len(sizes):
-            empty = [*compress(labels, (sizes == 0).tolist())]
-        notices: tuple[Notice, ...] = ()
-        if extra or empty or repeats or ties is not None or duplicates is not None:
-            notices = run_notices(
-                policies,
-                ties=_count_by_name(ties, labels),
-                duplicates=_count_by_name(duplicates, labels),
-                empty=empty,
-                extra=[q for q in self._rankings if q not in labels] if extra else (),
-                repeats=repeats,
-            )
+            empty = compress(labels, (sizes == 0).tolist())
+            counts["empty"] = dict.fromkeys(empty, 1)
+        if extra:
+            counts["extra"] = {q: 1 for q in self.by_query if q not in labels}
+        query = labels.grades.query[item]
         # The query in the high bits and the rank in the low ones: one sort orders both.
-        order = ((rows.query << 40) + rows.place).argsort(kind="stable")
+        order = ((query << 40) + place).argsort(kind="stable")
+        item = item[order]
         return Located(
-            rows.query,
-            rows.place[order] + 1,
-            rows.grade[order],
+            query,
+            place[order] + 1,
+            labels.grade[item],
             sizes,
             extra,
-            rows.item[order],
+            item,
             policies.duplicates != "keep",
-            notices,
+            run_notices(policies, **counts) if any(counts.values()) else (),
         )
 
 
-class _Rows(NamedTuple):
-    """Labelled documents as they were found."""
-
-    query: Ints
-    place: Ints
-    item: Ints
-    grade: Floats
-
-    def only(self, chosen: Bools) -> "_Rows":
-        """Some of the rows."""
-        query, place, item, grade = self
-        return _Rows(query[chosen], place[chosen], item[chosen], grade[chosen])
-
-
-def _count_by_name(query: Ints | None, labels: Labels) -> dict[str, int]:
-    """How often each query occurs, by its name."""
-    if query is None or not len(query):
-        return {}
-    counts = count_by(query, len(labels)).tolist()
+def _count_by_query(item: Ints, labels: ColumnLabels) -> dict[str, int]:
+    """How many of the labels are relevant, by query."""
+    relevant = item[labels.grade[item] > 0]
+    counts = count_by(labels.grades.query[relevant], len(labels)).tolist()
     return {name: n for name, n in zip(labels, counts, strict=True) if n}
+
+
+def _wanted(labels: ColumnLabels, *, judged: bool) -> tuple[list[str], Ints, Ints]:
+    """The names to look for, the number of each query, and which labels they are."""
+    names, count, item = [*labels.names], labels.count, np.arange(len(labels.grade))
+    if judged or labels.grades.range[0] > 0:
+        return names, count, item
+    relevant = labels.grade > 0
+    names = [*compress(names, relevant.tolist())]
+    return names, labels.grades.relevant(None)[0], item[relevant]
 
 
 def _get(scores: Scores, document: str) -> float | None:
@@ -163,26 +146,20 @@ class ScoredRun(_MemoryRun[Scores]):
 
     def locate(self, labels: Labels, *, judged: bool, policies: Policies) -> Located:
         """Find labelled documents; a rank is 1 + the number of documents before."""
+        labels = ColumnLabels.of(labels)
         try:
-            labels = ColumnLabels.of(labels)
             rankings, sizes = self._labelled(labels, {})
+            names, counts, item = _wanted(labels, judged=judged)
             # A ranking and a name for each label: no step is taken in Python.
-            counts = labels.count.tolist()
-            each: Iterable[Any] = chain.from_iterable(map(repeat, rankings, counts))
-            names: Iterable[str] = labels.names
-            wanted = None if judged else labels.grade > 0
-            if wanted is not None:
-                chosen = wanted.tolist()
-                each, names = compress(each, chosen), compress(names, chosen)
+            each: Iterable[Any] = chain.from_iterable(
+                map(repeat, rankings, counts.tolist())
+            )
             get = dict.get if {*map(type, rankings)} <= {dict} else _get
-            found_or_none = [*map(get, each, names)]
-            there = bytes(map(is_not, found_or_none, repeat(None)))
-            scores = [*compress(found_or_none, there)]
-            item = np.frombuffer(there, np.bool_).nonzero()[0]
-            if wanted is not None:
-                item = wanted.nonzero()[0][item]
-            query = labels.grades.query[item]
-            found = count_by(query, len(rankings))
+            score_or_none = [*map(get, each, names)]
+            there = bytes(map(is_not, score_or_none, repeat(None)))
+            scores = [*compress(score_or_none, there)]
+            item = item[np.frombuffer(there, np.bool_)]
+            found = count_by(labels.grades.query[item], len(rankings))
             place, tied = count_before(
                 rankings, found, labels.names, item, scores, policies
             )
@@ -190,22 +167,20 @@ class ScoredRun(_MemoryRun[Scores]):
             # Optimistic above, precise here: say which score of which query is wrong.
             self._check()
             raise
-        grade = labels.grade[item]
-        ties = query[tied[grade[tied] > 0]] if len(tied) else None
-        found_rows = _Rows(query, place, item, grade)
-        return self._located(found_rows, sizes, labels, policies, ties=ties)
+        ties = _count_by_query(item[tied], labels) if len(tied) else {}
+        return self._located(item, place, sizes, labels, policies, ties=ties)
 
     def rankings(self, policies: Policies) -> Iterator[tuple[str, list[Document]]]:
         """Each query's documents, best score first."""
         self._check()
-        for query, ranking in self._rankings.items():
+        for query, ranking in self.by_query.items():
             documents = [*ranking.items()]
             order = rank_order(ranking.values(), [*ranking], policies)
             ordered = (documents[place] for place in order)
             yield query, [Document(id=d, score=float(score)) for d, score in ordered]
 
     def _check(self) -> None:
-        for query, ranking in self._rankings.items():
+        for query, ranking in self.by_query.items():
             if not isinstance(ranking, Mapping):
                 raise DataError(
                     "must be a mapping of document to score like the others, "
@@ -215,7 +190,7 @@ class ScoredRun(_MemoryRun[Scores]):
             for document, score in ranking.items():
                 _check_score(query, document, score)
         # Where equal scores are ordered by id, all ids must be text.
-        for query, ranking in self._rankings.items():
+        for query, ranking in self.by_query.items():
             for document in ranking:
                 if not isinstance(document, str):
                     raise DataError(
@@ -384,35 +359,33 @@ class RankedRun(_MemoryRun[Sequence[str]]):
 
     def locate(self, labels: Labels, *, judged: bool, policies: Policies) -> Located:
         """Find labelled documents, each at its first position unless all are kept."""
+        labels = ColumnLabels.of(labels)
+        counts: dict[str, Mapping[str, int]] = {}
         try:
             if policies.duplicates == "error":
                 self._refuse_repeated()
-            labels = ColumnLabels.of(labels)
             rankings, sizes = self._labelled(labels, ())
-            repeats = _repeating(rankings, labels)
-            rows = _occurrences(rankings, labels, judged=judged)
-            again: Ints | None = None
-            if len(rows.item) and np.bincount(rows.item).max() > 1:
-                first: Bools = np.zeros(len(rows.item), np.bool_)
-                first[np.unique(rows.item, return_index=True)[1]] = True
-                later = rows.item[~first & (rows.grade > 0)]
-                again = rows.query[first & np.isin(rows.item, later)]
-                rows = rows if policies.duplicates == "keep" else rows.only(first)
+            counts["repeats"] = _repeating(rankings, labels)
+            item, place = _occurrences(rankings, labels, judged=judged)
+            if len(item) and np.bincount(item).max() > 1:
+                first = np.unique(item, return_index=True)[1]
+                again = np.unique(np.delete(item, first))
+                counts["duplicates"] = _count_by_query(again, labels)
+                if policies.duplicates != "keep":
+                    item, place = item[first], place[first]
             if policies.duplicates == "collapse" and any(map(_repeats, rankings)):
                 # Without the repeated ones, the documents behind them move up.
                 rankings = [[*dict.fromkeys(ranking)] for ranking in rankings]
                 lengths = np.fromiter(map(len, rankings), np.int64, len(rankings))
                 sizes = np.minimum(sizes, lengths)
-                rows = _occurrences(rankings, labels, judged=judged)
+                item, place = _occurrences(rankings, labels, judged=judged)
         except TypeError:
             # Optimistic above, precise here: say which id of which query is wrong.
-            for name, ranking in self._rankings.items():
+            for name, ranking in self.by_query.items():
                 for document in ranking:
                     as_id(document, query=name)
             raise
-        found = self._located(
-            rows, sizes, labels, policies, duplicates=again, repeats=repeats
-        )
+        found = self._located(item, place, sizes, labels, policies, **counts)
         return self._with_gaps(found, labels, policies) if self.ranks else found
 
     def _with_gaps(
@@ -420,12 +393,12 @@ class RankedRun(_MemoryRun[Sequence[str]]):
     ) -> Located:
         """The same with the ranks that were given, where these have gaps."""
         rank, retrieved = located.rank.copy(), located.retrieved.copy()
-        gaps = [query for query in labels if query in self.ranks]
+        gaps = {query: 1 for query in labels if query in self.ranks}
         for query in gaps:
             ranks, number = np.array(self.ranks[query]), labels.numbers[query]
             if policies.duplicates == "collapse":
                 # What stands behind a repeated document moves up by one.
-                first = [*map(self._rankings[query].index, self._rankings[query])]
+                first = [*map(self.by_query[query].index, self.by_query[query])]
                 new = np.array(first) == np.arange(len(first))
                 ranks = ranks[new] - np.flatnonzero(new) + np.arange(new.sum())
             own = located.query == number
@@ -436,14 +409,14 @@ class RankedRun(_MemoryRun[Sequence[str]]):
     def rankings(self, policies: Policies) -> Iterator[tuple[str, list[Document]]]:
         """Each query's documents in list order."""
         del policies  # a list has no ties
-        for query, ranking in self._rankings.items():
+        for query, ranking in self.by_query.items():
             scores = self._scores.get(query) or repeat(None)
             ranks = self.ranks.get(query) or repeat(None)
             rows = zip(ranking, scores, ranks, strict=False)
             yield query, [Document(d, score=s, rank=rank) for d, s, rank in rows]
 
     def _refuse_repeated(self) -> None:
-        for query, ranking in self._rankings.items():
+        for query, ranking in self.by_query.items():
             if _repeats(ranking):
                 twice = max(ranking, key=Counter(ranking).__getitem__)
                 raise DataError(
@@ -463,55 +436,42 @@ def _repeats(ranking: Sequence[str]) -> bool:
     return len({*ranking}) < len(ranking)
 
 
-def _repeating(rankings: Sequence[Sequence[str]], labels: ColumnLabels) -> list[str]:
+def _repeating(
+    rankings: Sequence[Sequence[str]], labels: ColumnLabels
+) -> dict[str, int]:
     """The queries that repeat documents among their first which are not relevant."""
+    tops = [ranking[:TOP] for ranking in rankings]
     # Mostly there is none.
-    if all(len({*(top := ranking[:TOP])}) == len(top) for ranking in rankings):
-        return []
-    tops = (Counter(ranking[:TOP]) for ranking in rankings)
-    pairs = zip(labels, tops, strict=True)
-    return [
-        query
-        for query, often in pairs
+    if sum(map(len, map(set, tops))) == sum(map(len, tops)):
+        return {}
+    return {
+        query: 1
+        for query, often in zip(labels, map(Counter, tops), strict=True)
         if any(n > 1 and labels[query].get(d, 0) <= 0 for d, n in often.items())
-    ]
+    }
 
 
 def _occurrences(
     rankings: Iterable[Sequence[str]], labels: ColumnLabels, *, judged: bool
-) -> _Rows:
-    """Every labelled document, as often as it occurs."""
-    found: list[int] = []
+) -> tuple[Ints, Ints]:
+    """Every labelled document, as often as it occurs, and its places."""
     places: list[int] = []
     items: list[int] = []
-    names = [*labels.names]
-    relevant = (labels.grade > 0).tolist()
+    names, counts, item = _wanted(labels, judged=judged)
     begin = 0
-    for ranking, size in zip(rankings, labels.count.tolist(), strict=True):
-        before = len(places)
-        end = begin + size
-        few = size < _FEW
-        number = {} if few else dict(zip(names[begin:end], count(begin)))
-        known = {*names[begin:end]}
-        if not (few or judged):
-            known = {*compress(names[begin:end], relevant[begin:end])}
+    for ranking, size in zip(rankings, counts.tolist(), strict=True):
+        own = names[begin : begin + size]
+        known = {*own}
+        number = own.index if size < _FEW else dict(zip(own, count())).__getitem__
         rest = iter(ranking)
+        last = len(ranking) - 1
         # This looks through the ranking in C, and stops behind a document it knows.
         while not known.isdisjoint(rest):
-            place = len(ranking) - rest.__length_hint__() - 1  # type: ignore[attr-defined]
-            document = ranking[place]
+            place = last - rest.__length_hint__()  # type: ignore[attr-defined]
             places.append(place)
-            items.append(number[document] if number else names.index(document, begin))
-        found.append(len(places) - before)
-        begin = end
-    item = np.array(items, np.int64)
-    rows = _Rows(
-        np.arange(len(found)).repeat(found),
-        np.array(places, np.int64),
-        item,
-        labels.grade[item],
-    )
-    return rows if judged else rows.only(rows.grade > 0)
+            items.append(begin + number(ranking[place]))
+        begin += size
+    return item[np.array(items, np.int64)], np.array(places, np.int64)
 
 
 class DocumentRun(_MemoryRun[Sequence[Document]]):
@@ -530,7 +490,7 @@ class DocumentRun(_MemoryRun[Sequence[Document]]):
     def kinds(self) -> frozenset[str]:
         """Whether documents are known by `ids`, by `texts`, or both."""
         ids = texts = False
-        for document in chain.from_iterable(self._rankings.values()):
+        for document in chain.from_iterable(self.by_query.values()):
             ids = ids or document.id is not None
             texts = texts or document.text is not None
             if ids and texts:
@@ -538,7 +498,7 @@ class DocumentRun(_MemoryRun[Sequence[Document]]):
         return frozenset(compress(("ids", "texts"), (ids, texts)))
 
     def _by(self, key: Callable[[Document], str | None]) -> RankedRun:
-        rankings = self._rankings.items()
+        rankings = self.by_query.items()
         return RankedRun(
             {query: [key(d) or "" for d in docs] for query, docs in rankings},
             self.name,
@@ -560,5 +520,5 @@ class DocumentRun(_MemoryRun[Sequence[Document]]):
     def rankings(self, policies: Policies) -> Iterator[tuple[str, list[Document]]]:
         """Each query's documents in list order."""
         del policies
-        for query, ranking in self._rankings.items():
+        for query, ranking in self.by_query.items():
             yield query, list(ranking)

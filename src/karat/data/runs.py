@@ -365,36 +365,21 @@ def as_id(value: object, what: str = "document id", query: object = None) -> str
     )
 
 
-def run_notices(
-    policies: Policies,
-    *,
-    ties: Mapping[str, int] | None = None,
-    duplicates: Mapping[str, int] | None = None,
-    empty: Sequence[str] = (),
-    extra: Sequence[str] = (),
-    gaps: Sequence[str] = (),
-    repeats: Sequence[str] = (),
-) -> tuple[Notice, ...]:
-    """What is to be said of a run."""
-    met: dict[str, Mapping[str, int]] = {
-        "ties": ties or {},
-        "duplicates": duplicates or {},
-        "empty": dict.fromkeys(empty, 1),
-        "extra": dict.fromkeys(extra, 1),
-        "gaps": dict.fromkeys(gaps, 1),
-        "repeats": dict.fromkeys(repeats if policies.duplicates == "first" else (), 1),
-    }
+def run_notices(policies: Policies, **counts: Mapping[str, int]) -> tuple[Notice, ...]:
+    """What is to be said of a run: how often each thing was met, by query."""
+    if policies.duplicates != "first":
+        counts.pop("repeats", None)
     rule = {"trec": "document id, descending", "input": "input order"}[policies.ties]
     return tuple(
         Notice(
             kind,
-            sum(counts.values()),
+            sum(met.values()),
             _MET[kind][0].format(rule=rule),
-            note_examples(counts),
+            note_examples(met),
             _MET[kind][1].format(rule=rule),
         )
-        for kind, counts in met.items()
-        if counts
+        for kind in _MET
+        if (met := counts.get(kind))
     )
 
 

@@ -298,9 +298,9 @@ class ColumnarRun(Run):
             policies,
             ties=_by_name(query, ties, labels.ids),
             duplicates=_by_name(query, repeats, labels.ids),
-            extra=sorted(extra),
-            gaps=[*_by_name(query, retrieved - size, labels.ids)],
-            repeats=[*_by_name(query, again, labels.ids)],
+            extra=dict.fromkeys(sorted(extra), 1),
+            gaps=_by_name(query, np.minimum(retrieved - size, 1), labels.ids),
+            repeats=_by_name(query, again, labels.ids),
         )
         return Located(
             query=row_query[order],
