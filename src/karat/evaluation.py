@@ -384,7 +384,6 @@ def _carry_out(prepared: Prepared, *, name: str | None, keep: int | None) -> Eva
             **fields,
             **{k: v for m in found.values() for k, v in m.provenance.items()},
             **run.provenance,
-            **({"tag": tag} if (tag := getattr(run, "tag", "")) else {}),
         },
         facts={q: _plain(facts[q]) for q in queries if q in facts} if facts else {},
         notices=in_order((*noticed, *seen, *matched)),

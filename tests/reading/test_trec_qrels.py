@@ -106,7 +106,7 @@ def test_a_scored_run_survives_writing(rankings: dict[str, dict[str, float]]) ->
     back = {q: {d.id: d.score for d in docs} for q, docs in run.rankings(Policies())}
     assert back == rankings
     run.locate({}, judged=True, policies=Policies())
-    assert run.tag == "my_system"
+    assert run.provenance["tag"] == "my_system"
 
 
 @pytest.mark.slow

@@ -88,7 +88,7 @@ def test_any_run_is_located_as_the_reference_does(
     assert list(rows) == expected.rows
     assert found.retrieved.tolist() == expected.retrieved
     assert found.extra == len(expected.extra)
-    assert run.tag == expected.tag
+    assert run.provenance["tag"] == expected.tag
     notices = {notice.kind: notice for notice in found.notices}
     counts = {kind: notice.count for kind, notice in notices.items()}
     assert counts.get("ties", 0) == sum(expected.ties.values())

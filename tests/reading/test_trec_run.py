@@ -98,7 +98,7 @@ def test_odd_but_clear_layouts_are_read(text: str, block: int) -> None:
     run = TrecRun(text.encode(), block=block)
     found = run.locate({"q": {"a": 1.0}}, judged=False, policies=ANY)
     assert found.rank.tolist() == [1]
-    assert run.tag == "t"
+    assert run.provenance["tag"] == "t"
 
 
 def test_text_behind_the_tag_is_ignored_and_counted() -> None:
@@ -114,7 +114,7 @@ def test_a_hash_inside_a_line_is_no_comment() -> None:
 def test_the_tag_is_that_of_the_last_line_with_content() -> None:
     run = TrecRun(b"q Q0 a 1 2 first\nq Q0 b 1 1 last\n# end\n\n")
     run.locate({}, judged=True, policies=ANY)
-    assert run.tag == "last"
+    assert run.provenance["tag"] == "last"
 
 
 def test_missing_and_extra_queries_are_counted() -> None:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import (
     Callable,
     Collection,
+    Container,
     Iterable,
     Iterator,
     Mapping,
@@ -79,6 +80,13 @@ class _MemoryRun(Run, Generic[R]):
     def holds_any(self, documents: set[str]) -> bool:
         """Whether any of the documents occurs for any query."""
         return not all(map(documents.isdisjoint, self.by_query.values()))
+
+    def ids_of(
+        self, queries: Container[str] | None = None, *, first: int | None = None
+    ) -> Mapping[str, R]:
+        """All rankings, which are at hand."""
+        del queries, first
+        return self.by_query
 
     def _labelled(self, labels: Labels, nothing: R) -> tuple[list[R], Ints]:
         """The ranking of each labelled query, and its length; -1 if it is missing."""

@@ -12,7 +12,7 @@ from collections.abc import (
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -339,12 +339,11 @@ class Run(ABC):
         """Whether documents are known by `ids`, by `texts`, or both."""
         return frozenset({"ids"})
 
+    @abstractmethod
     def ids_of(
-        self, queries: Container[str], *, first: int | None = None
-    ) -> dict[str, list[str]]:
-        """The documents of some queries, as they come, where that is quickly known."""
-        del queries, first
-        return {}
+        self, queries: Container[str] | None = None, *, first: int | None = None
+    ) -> Mapping[str, Collection[Any]]:
+        """The documents of some queries or all, as they come, as far as at hand."""
 
     def notices(self, labels: Labels, policies: Policies) -> tuple[Notice, ...]:
         """What is to be said of the run, for matchers that do not look up ids."""

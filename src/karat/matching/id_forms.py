@@ -14,7 +14,6 @@ import numpy as np
 
 from karat.data.arrays import Bools, Ints
 from karat.data.gold import ColumnLabels
-from karat.data.memory_runs import DocumentRun, RankedRun, ScoredRun
 from karat.data.runs import Document, Labels, Notice, Run
 
 _PARTS = re.compile(r"[^\W\d_]+|\d+")
@@ -239,7 +238,6 @@ _FORMS = (
 _FIRST = 25
 _PROBE = 500
 _FEW = 50
-_IN_MEMORY = (DocumentRun, RankedRun, ScoredRun)
 _MOST = 200_000
 _MARKS = "/\\ #:@|?%'\".+-_=&,;[]()"
 # What ids with several forms have, where all have as many marks.
@@ -254,25 +252,19 @@ def near_miss_notices(
     every = missed.nonzero()[0]
     if not len(every):
         return ()
-    queries, names, query_of = labels.ids, labels.names, labels.grades.query
-
-    def pairs(rows: Ints) -> tuple[list[str], list[str]]:
-        number = query_of[rows].tolist()
-        return [queries[n] for n in number], [names[row] for row in rows.tolist()]
-
-    if isinstance(run, _IN_MEMORY):
-        some, head = pairs(every[:_FEW]), run
-    else:
+    head, some = getattr(run, "by_query", None), every[:_FEW]
+    if head is None:
         # Of a file, what comes first is looked at, whichever queries that are.
-        head = RankedRun(run.ids_of(_All(), first=_FIRST))
-        here = np.array([query in head.by_query for query in queries], np.bool_)
-        some = pairs(every[here[query_of[every]]])
-    if not _may_differ(head, *some):
+        head = run.ids_of(first=_FIRST)
+        here = np.array([query in head for query in labels.ids], np.bool_)
+        some = every[here[labels.grades.query[every]]]
+    wanted = _by_query(labels, some)
+    if not _may_differ(head, wanted):
         return ()
-    if next(_misses(head, _by_query(*some), _PROBE, _FIRST), None) is None:
+    if next(_misses(head, wanted, _PROBE, _FIRST), None) is None:
         return ()
-    forms = _misses(run, _by_query(*pairs(every[:_MOST])), _MOST)
-    return _notices(forms, "ids are", "id is")
+    wanted = _by_query(labels, every[:_MOST])
+    return _notices(_misses(run.ids_of(wanted), wanted, _MOST), "ids are", "id is")
 
 
 def near_queries(queries: Iterable[str], run: Run) -> tuple[Notice, ...]:
@@ -297,53 +289,51 @@ def _notices(forms: Iterable[OtherForm], several: str, one: str) -> tuple[Notice
     )
 
 
-class _All:
-    """Holds every id."""
-
-    def __contains__(self, name: object) -> bool:
-        return True
-
-
 def near_miss_hint(run: Run, labels: Labels) -> str | None:
     """How run and gold name documents differently, if that can be seen."""
     wanted = {query: {*row} for query, row in labels.items()}
-    miss = next(_misses(run, wanted, _MOST), None)
+    miss = next(_misses(run.ids_of(wanted), wanted, _MOST), None)
     return None if miss is None else str(miss)
 
 
 def _misses(
-    run: Run, wanted: Mapping[str, set[str]], most: int, first: int = _MOST
+    rankings: Mapping[str, Iterable[Any]],
+    wanted: Mapping[str, set[str]],
+    most: int,
+    first: int = _MOST,
 ) -> Iterator[OtherForm]:
-    rankings: Mapping[str, Any]
-    rankings = run.by_query if isinstance(run, _IN_MEMORY) else run.ids_of(wanted)
     for query, ids in wanted.items():
         if not ids or most <= 0:
             continue
-        ranking = rankings.get(query, ())
-        some = [*islice(iter(ranking), min(most, first))]
+        some = [*islice(rankings.get(query, ()), min(most, first))]
         yield from other_forms(ids, some)
         most -= len(some)
 
 
-def _by_query(queries: list[str], wanted: list[str]) -> dict[str, set[str]]:
+def _by_query(labels: ColumnLabels, rows: Ints) -> dict[str, set[str]]:
+    """The names of some labels, by the ids of their queries."""
     ids: dict[str, set[str]] = {}
-    for query, name in zip(queries, wanted, strict=True):
-        ids.setdefault(query, set()).add(name)
+    for number, row in zip(
+        labels.grades.query[rows].tolist(), rows.tolist(), strict=True
+    ):
+        ids.setdefault(labels.ids[number], set()).add(labels.names[row])
     return ids
 
 
-def _may_differ(run: Any, queries: list[str], wanted: list[str]) -> bool:
+def _may_differ(
+    rankings: Mapping[str, Iterable[Any]], wanted: Mapping[str, set[str]]
+) -> bool:
     """Whether ids are such that another form of them could match, seen at a glance.
 
     Most runs miss some of their gold, and most ids have one form: all that is looked at
     is looked at in one piece, without a step per id.
     """
-    rankings = map(run.by_query.get, dict.fromkeys(queries), repeat(()))
-    some = chain.from_iterable(map(islice, rankings, repeat(_FIRST)))
+    tops = map(islice, map(rankings.get, wanted, repeat(())), repeat(_FIRST))
+    names = [*islice(chain.from_iterable(tops), _PROBE)]
+    ids = [*chain.from_iterable(wanted.values())]
     try:
-        names = [*islice(some, _PROBE)]
         retrieved = "\n".join(names)
-        gold = "\n".join(wanted)
+        gold = "\n".join(ids)
     except TypeError:
         # Documents have more than an id.
         return True
@@ -352,7 +342,7 @@ def _may_differ(run: Any, queries: list[str], wanted: list[str]) -> bool:
         return True
     # Where ids are written in one way, each has as many marks as the others.
     if any(
-        gold.count(mark) * len(names) != retrieved.count(mark) * len(wanted)
+        gold.count(mark) * len(names) != retrieved.count(mark) * len(ids)
         for mark in filter(both.__contains__, _MARKS)
     ):
         return True
@@ -364,5 +354,5 @@ def _may_differ(run: Any, queries: list[str], wanted: list[str]) -> bool:
     if (folded := both.lower()) == both and "_" not in both:
         return False
     # Whether any two ids differ in nothing else.
-    ids = {*folded.translate(ALIKE).split("\n")}
-    return len(ids) < len({*both.split("\n")})
+    alike = {*folded.translate(ALIKE).split("\n")}
+    return len(alike) < len({*both.split("\n")})

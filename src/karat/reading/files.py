@@ -145,7 +145,7 @@ def lines_in(stream: BinaryIO, size: int = BLOCK) -> Iterator[list[bytes]]:
 
 def read_lines(stream: BinaryIO) -> bytes:
     """All bytes, in lines that end."""
-    return b"".join(b"".join(lines) for lines in lines_in(stream))
+    return b"".join(map(b"".join, lines_in(stream)))
 
 
 def read_value(stream: BinaryIO) -> bytes:
@@ -292,18 +292,14 @@ def foreign_kind(head: bytes) -> str | None:
             return kind
     if head.startswith(_PICKLE):
         return "a Python pickle, which karat never opens"
-    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or _is_wide(head):
+    # ASCII as UTF-16: every second byte of the first sixteen is zero.
+    wide = len(head[:16]) // 2
+    zeros = wide > 1 and wide in {head[:16:2].count(0), head[1:16:2].count(0)}
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or zeros:
         return "UTF-16 text; save it as UTF-8"
     if b"\x00" in head[:1024]:
         return "a binary file"
     return None
-
-
-def _is_wide(head: bytes) -> bool:
-    """Whether every second byte of the first sixteen is zero: ASCII as UTF-16."""
-    start = head[:16]
-    wide = len(start) // 2
-    return wide > 1 and wide in {start[::2].count(0), start[1::2].count(0)}
 
 
 def decode_text(data: bytes, line: int = 1) -> str:

@@ -447,7 +447,7 @@ class SparkRun(ColumnarRun):
         return frozenset({"ids"})
 
     def ids_of(
-        self, queries: Container[str], *, first: int | None = None
+        self, queries: Container[str] | None = None, *, first: int | None = None
     ) -> dict[str, list[str]]:
         """None: ids that gold does not have stay where they are."""
         del queries, first

@@ -9,14 +9,14 @@ columns all at once; the slow way, one by one, knows what to say of a wrong one.
 import io
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import islice
+from itertools import islice, repeat
 from typing import BinaryIO, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 
-from karat.data.arrays import Bools, Ints
+from karat.data.arrays import Ints
 from karat.data.gold import JUDGES, PEOPLE, Gold
 from karat.data.policies import Policies
 from karat.data.queries import Dataset
@@ -40,7 +40,6 @@ from karat.reading.meaning.ambiguity import note_contradictions, scores_say_the_
 from karat.reading.source import HEAD, Notes, Source, placed
 
 Input: TypeAlias = str | os.PathLike[str] | bytes
-Span: TypeAlias = tuple[Ints, Ints]
 Grades: TypeAlias = dict[str, dict[str, float]]
 
 _BOM = b"\xef\xbb\xbf"
@@ -180,20 +179,13 @@ class TrecRun(ColumnarRun):
         """Say where the run is, and how errors call it."""
         path = path or path_of(source)
         name = name or ("stdin" if path == STDIN else os.path.basename(path))  # noqa: PTH119
-        self._lines = _TrecSource(source, path, block)
-        super().__init__(self._lines, name)
-
-    @property
-    def tag(self) -> str:
-        """The tag in the last line, once documents have been located."""
-        return self._lines.tag
+        super().__init__(_TrecSource(source, path, block), name)
 
 
 class _TrecSource(RunSource):
     def __init__(self, source: Input, path: str, block: int) -> None:
         self.path: str = path
         self.sort = f"sort -s -k1,1 {path}"
-        self.tag = ""
         self._source = source
         self._block = block
 
@@ -211,8 +203,7 @@ class _TrecSource(RunSource):
         if not last:
             with self._open() as stream:
                 raise _nothing_in(stream.read(BLOCK), self.path)
-        tag = b"".join(last[len(RUN.names) - 1 : len(RUN.names)])
-        self.tag = tag.decode("utf-8", "replace")
+        self.provenance = {"tag": last[len(RUN.names) - 1].decode("utf-8", "replace")}
 
     def repeated(self, query: str, document: str) -> FormatError:
         """Where the document is listed for the first and for the second time."""
@@ -248,7 +239,7 @@ class _TrecSource(RunSource):
 
     def _read(self, lines: bytes, offset: int) -> Rankings:
         try:
-            (query, document, score), remarks = _split_lines(lines, RUN, (0, 2, 4))
+            (query, document, score), remarks = _split_lines(lines, RUN, [0, 2, 4])
             return Rankings.of(query, document, numbers(score), ignored=remarks)
         except ValueError:
             self._explain(offset)
@@ -293,7 +284,7 @@ def read_qrels(source: Input, name: str | None = None) -> Grades:
 def _grades(data: bytes, path: str, notes: Notes) -> Grades:
     """All lines at once, unless one is wrong or a document is judged twice."""
     try:
-        columns, _ = _split_lines(data.removeprefix(_BOM), QRELS, (0, 2, 3))
+        columns, _ = _split_lines(data.removeprefix(_BOM), QRELS, [0, 2, 3])
         grades = numbers(columns[2]).tolist()
     except ValueError:
         return _best_grades(_rows_slowly(data, path, notes))
@@ -352,7 +343,7 @@ def _signatures(rows: dict[str, Grades]) -> dict[str, dict[str, str]]:
 
 def _iterations(data: bytes) -> tuple[bool, bool]:
     """Whether judges sign there, and whether a query has several: its subtopics."""
-    signed = any(mark in data for mark in _SIGNED)
+    signed = _SIGNED[0] in data or _SIGNED[1] in data
     if data.count(b" 0 ") + data.count(b"\t0\t") >= data.count(b"\n"):
         return signed, False
     column = {(*line.split(None, 2)[:2],) for line in data.split(b"\n")} - {()}
@@ -382,7 +373,7 @@ def _lines_have(head: bytes, kind: LineShape) -> bool:
     names = b"".join(lines[:1]).decode("utf-8", "replace").split("\t")
     if len(names) > 1 and sum(known_as(name) is not None for name in names) > 1:
         return False
-    split = [words for line in lines if (words := line.split())]
+    split = [*filter(None, map(bytes.split, lines))]
     fit = [w for w in split if len(w) == len(kind.names) and is_number(w[kind.value])]
     return bool(fit) and len(fit) * 2 >= len(split)
 
@@ -413,70 +404,53 @@ def _backwards(text: bytes, end: int) -> Iterator[tuple[int, bytes]]:
 
 
 def _split_lines(
-    lines: bytes, kind: LineShape, wanted: Sequence[int]
+    lines: bytes, kind: LineShape, wanted: list[int]
 ) -> tuple[list[ByteColumn], int]:
     """The wanted columns of all lines, and how many lines have a remark."""
     if b"\0" in lines or not (lines.isascii() or lines.decode()):
         raise ValueError
     remarks = 0
-    spans, text = _spans(lines, kind, wanted)
-    if spans is None:
+    text, cells = _cells(lines, len(kind.names))
+    if cells is None:
         tidy = []
         for line in lines.split(b"\n"):
             words = _check_line(line, kind)
             remarks += len(words) > len(kind.names)
             tidy += [b" ".join(words[: len(kind.names)])] if words else []
-        spans, text = _spans(b"\n".join(tidy), kind, wanted)
-    data = np.frombuffer(text, np.uint8)
-    columns = [ByteColumn(data, start, stop - start) for start, stop in spans or ()]
-    return columns, remarks
+        text, cells = _cells(b"\n".join(tidy), len(kind.names))
+    if cells is None:
+        return [ByteColumn.of([])] * len(wanted), remarks
+    data, (before, after) = np.frombuffer(text, np.uint8), cells
+    start = before.T[wanted] + 1
+    return [*map(ByteColumn, repeat(data), start, after.T[wanted] - start)], remarks
 
 
-def _spans(
-    lines: bytes, kind: LineShape, wanted: Sequence[int]
-) -> tuple[list[Span] | None, bytes]:
-    """Where columns start and stop in a text with padding; None for uneven lines."""
+def _cells(lines: bytes, count: int) -> tuple[bytes, tuple[Ints, Ints] | None]:
+    """A text with padding, and the blanks around its cells; None for uneven lines.
+
+    Mostly there is one blank between two columns, and none around them.
+    """
     text = b"".join((PADDING, lines.removesuffix(b"\n"), b"\n", PADDING))
     body = np.frombuffer(text, np.uint8, len(text) - _BEGIN)
     blank = (body - np.uint8(ord("\t"))) <= ord("\r") - ord("\t")
     blank |= body == ord(" ")
     newline = body == ord("\n")
-    with_first = (0, *wanted)
-    spans = _even_columns(blank, newline, len(kind.names), with_first)
-    if spans is None:
-        spans = _uneven_columns(blank, newline, len(kind.names), with_first)
-    if spans is None or (body[spans[0][0]] == ord("#")).any():
-        return None, text
-    return spans[1:], text
-
-
-def _even_columns(
-    blank: Bools, newline: Bools, count: int, wanted: Sequence[int]
-) -> list[Span] | None:
-    """The common case: one blank between two columns, none around them."""
     if (blank[_BEGIN:] & blank[_BEGIN - 1 : -1]).any():
-        return None
-    stops = np.flatnonzero(blank)[_BEGIN - 1 :]
-    rows, left = divmod(len(stops) - 1, count)
-    if left or np.count_nonzero(newline) != rows + _BEGIN:
-        return None
-    before = stops[:-1].reshape(rows, count)
-    after = stops[1:].reshape(rows, count)
-    if not newline[after[:, -1]].all():
-        return None
-    return [(before[:, column] + 1, after[:, column]) for column in wanted]
-
-
-def _uneven_columns(
-    blank: Bools, newline: Bools, count: int, wanted: Sequence[int]
-) -> list[Span] | None:
-    """Runs of blanks, blanks at the ends of lines, empty lines."""
-    edges = np.flatnonzero(blank[1:] != blank[:-1]) + 1
-    starts, stops = edges[0::2], edges[1::2]
-    per_line = np.diff(np.searchsorted(starts, np.flatnonzero(newline)), prepend=0)
-    if not ((per_line == count) | (per_line == 0)).all():
-        return None
-    return [(starts[column::count], stops[column::count]) for column in wanted]
+        # Runs of blanks, blanks at the ends of lines, empty lines.
+        edges = np.flatnonzero(blank[1:] != blank[:-1]) + 1
+        before, after = edges[0::2] - 1, edges[1::2]
+        per_line = np.diff(np.searchsorted(before, np.flatnonzero(newline)), prepend=0)
+        even = ((per_line == count) | (per_line == 0)).all()
+    else:
+        edges = np.flatnonzero(blank)[_BEGIN - 1 :]
+        before, after = edges[:-1], edges[1:]
+        number = np.count_nonzero(newline) - _BEGIN
+        even = len(after) == number * count and newline[after[count - 1 :: count]].all()
+    if not even:
+        return text, None
+    before, after = before.reshape(-1, count), after.reshape(-1, count)
+    comment = (body[before[:, 0] + 1] == ord("#")).any()
+    return text, None if comment else (before, after)
 
 
 def _words(line: bytes, kind: LineShape) -> list[bytes]:

@@ -67,7 +67,7 @@ def numbers(texts: ByteColumn) -> Floats:
 def _read(texts: ByteColumn) -> tuple[Floats, Bools]:
     """The values of texts without a sign, and which of them must be read again."""
     length = texts.length
-    places = range(0, min(max(int(length.max(initial=0)), 1), _MOST), 8)
+    places = np.arange(0, min(max(int(length.max(initial=0)), 1), _MOST), 8)[:, None]
     bad = np.zeros(len(texts), np.uint64)
     size = 8 * len(places)
     windows = np.ndarray(
@@ -75,12 +75,13 @@ def _read(texts: ByteColumn) -> tuple[Floats, Bools]:
     )
     words = windows[texts.start].view("<u8").reshape(len(texts), len(places))
     # A digit becomes its value, and what is behind the last one becomes 0.
-    parts = _first([word ^ _ZEROS for word in words.T], length)
+    parts = np.bitwise_xor(words.T, _ZEROS, order="C")
+    parts &= FIRST.take(length - places, mode="clip")
     exponent: Ints | int = 0
-    if any((part & _LETTERS).any() for part in parts):
+    if (parts & _LETTERS).any():
         taken, exponent = _exponents(texts, bad)
         length = length - taken
-        parts = _first(parts, length)
+        parts &= FIRST.take(length - places, mode="clip")
     # The first byte that is a point has its highest bit set, and no other bit is.
     point = parts[0] ^ _POINTS
     point = (point - _EACH) & ~point & _HIGHEST
@@ -94,25 +95,19 @@ def _read(texts: ByteColumn) -> tuple[Floats, Bools]:
     whole = _digits(parts[0] << (np.uint64(_POINT + 64) - place), bad)
     whole *= _EIGHT
     right, left = place - np.uint64(_POINT - 8), np.uint64(_POINT + 56) - place
-    decimals = [part >> right for part in parts]
-    for part, after in zip(decimals, parts[1:], strict=False):
-        np.bitwise_or(part, after << left, out=part)
+    decimals = parts >> right
+    decimals[:-1] |= parts[1:] << left
     odd |= length > _MOST
     if len(decimals) > 3:  # noqa: PLR2004
         odd |= decimals[3] > 0
-    first, *others = (_digits(part, bad) for part in decimals[:3])
-    whole += first
+    for digits in decimals[:3]:
+        _digits(digits, bad)
+    whole += decimals[0]
     odd |= (bad & _TENS) != 0
+    others = [*decimals[1:3]]
     while others and not others[-1].any():
         others.pop()
     return _scaled(whole, others, 8 - exponent, odd), odd
-
-
-def _first(parts: list[Keys], length: Ints) -> list[Keys]:
-    """Eight bytes at a time, of which only so many of the first are kept."""
-    return [
-        part & FIRST.take(length - 8 * at, mode="clip") for at, part in enumerate(parts)
-    ]
 
 
 def _exponents(texts: ByteColumn, bad: Keys) -> tuple[Ints, Ints]:
@@ -171,7 +166,8 @@ def _scaled(whole: Keys, decimals: list[Keys], power: Ints | int, odd: Bools) ->
     rows: Rows = slice(None) if wide.all() else np.flatnonzero(wide)
     number, fraction = whole[rows], np.zeros(len(whole[rows]))
     power, unit = np.broadcast_to(power, len(whole))[rows], fraction + 1
-    for digits in (digits[rows] for digits in decimals):
+    for column in decimals:
+        digits = column[rows]
         # Nineteen digits make an integer; what else there is adds a fraction.
         few = number < _FEW
         if not few.any():
@@ -188,7 +184,8 @@ def _scaled(whole: Keys, decimals: list[Keys], power: Ints | int, odd: Bools) ->
         fraction += np.where(few, 0.0, unit * digits)
     high = number.astype(np.float64)
     fraction += (number - high.astype(np.uint64)).view(np.int64)
-    divisor, rest = (column.take(power - _POWERS[0]) for column in _powers())
+    powers, rests = _powers()
+    divisor, rest = powers.take(power - _POWERS[0]), rests.take(power - _POWERS[0])
     # The quotient's error is found and added back, once a little too small and once
     # too large: where both round alike, the truth does too.
     quotient = high / divisor

@@ -12,10 +12,11 @@ the sorted keys, and what is left is compared byte by byte. So the answer is exa
 import os
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import chain, islice, repeat
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +25,7 @@ from karat.data.arrays import Bools, Ints, count_by
 from karat.data.gold import ColumnLabels
 from karat.data.policies import Policies
 from karat.data.runs import TOP, Document, Labels, Located, Notice, Run, run_notices
-from karat.errors import DataError, FormatError
+from karat.errors import DataError
 from karat.reading.columns.ids import (
     ByteColumn,
     Keys,
@@ -54,6 +55,7 @@ class RunSource(ABC):
     path: str | None = None
     ranked: bool = False
     sort: str = "ORDER BY query"
+    provenance: Mapping[str, object] = MappingProxyType({})
 
     @abstractmethod
     def parts(self, *, texts: bool = False) -> Iterable[Callable[[], Rankings]]:
@@ -255,20 +257,21 @@ class ColumnarRun(Run):
         return any(not documents.isdisjoint(names) for names in parts)
 
     def ids_of(
-        self, queries: Container[str], *, first: int | None = None
+        self, queries: Container[str] | None = None, *, first: int | None = None
     ) -> dict[str, list[str]]:
         """The documents of some queries, in the order of the rows."""
-        found: dict[str, list[str]] = {}
-        parts: Iterator[Rankings] = (part() for part in self.source.parts())
-        if first is not None:
-            parts = iter([self._head or next(parts)])
+        rows: dict[str, list[str]] = {}
+        if first is None:
+            parts: Iterable[Rankings] = (part() for part in self.source.parts())
+        else:
+            parts = [self._head or next(iter(self.source.parts()))()]
         for some in parts:
             bounds = zip(some.start.tolist(), some.size.tolist(), strict=True)
             for name, (start, size) in zip(some.queries.names(), bounds, strict=True):
-                if name in queries:
-                    rows = slice(start, start + min(size, first or size))
-                    found.setdefault(name, []).extend(some.documents.view(rows).names())
-        return found
+                if queries is None or name in queries:
+                    own = slice(start, start + min(size, first or size))
+                    rows.setdefault(name, []).extend(some.documents.view(own).names())
+        return rows
 
     def kinds(self) -> frozenset[str]:
         """Whether documents are known by `ids`, by `texts`, or both."""
@@ -282,14 +285,14 @@ class ColumnarRun(Run):
         try:
             parts = [*self._search(index, policies)]
         except DataError as error:
-            raise placed(error, path=self._path) from None
-        if not parts:
-            raise FormatError("none of its rows can be read", path=self._path)
-        columns = map(np.concatenate, zip(*(part[:8] for part in parts), strict=True))
-        query, retrieved, size, ties, repeats, again, label, rank = columns
-        if any(part.from_zero for part in parts):
+            raise placed(error, path=self.source.path or self.name) from None
+        *columns, ignored, extras, _, from_zero = zip(*parts, strict=True)
+        query, retrieved, size, ties, repeats, again, label, rank = map(
+            np.concatenate, columns
+        )
+        if any(from_zero):
             rank, retrieved = rank + 1, retrieved + 1
-        extra = {name for part in parts for name in part.extra}
+        extra = {*chain.from_iterable(extras)}
         sizes = np.full(len(labels), -1)
         sizes[query] = retrieved
         row_query = index.query[label]
@@ -310,7 +313,7 @@ class ColumnarRun(Run):
             extra=len(extra),
             item=label[order],
             distinct=policies.duplicates != "keep",
-            notices=(*notices, *self.source.notices(sum(p.ignored for p in parts))),
+            notices=(*notices, *self.source.notices(sum(ignored))),
         )
 
     def _search(self, index: LabelIndex, policies: Policies) -> Iterable[LabelledRows]:
@@ -318,20 +321,22 @@ class ColumnarRun(Run):
         work = partial(find_labels, index=index, policies=policies, source=self.source)
         parts: list[LabelledRows] = []
         met = np.zeros(index.size, np.bool_)
-        reads = iter(self.source.parts())
-        first = (partial(self._read_head, read) for read in islice(reads, 1))
-        for part in _in_order(work, chain(first, reads)):
+        for part in _in_order(work, self._parts()):
             if parts and (part.scattered or met[part.query].any()):
                 # A query in two places: all its rows are needed at once.
                 return [work(self.source.whole)]
             met[part.query] = True
             parts.append(part)
+        self.provenance = self.source.provenance
         return parts
 
-    def _read_head(self, read: Callable[[], Rankings]) -> Rankings:
-        """The first part, which is kept for who looks at a few rows later."""
-        self._head = read()
-        return self._head
+    def _parts(self) -> Iterator[Callable[[], Rankings]]:
+        """All parts; the first is kept for who looks at a few rows later."""
+        parts = iter(self.source.parts())
+        for part in islice(parts, 1):
+            self._head = part()
+            yield partial(Rankings.join, [self._head])
+        yield from parts
 
     def rankings(self, policies: Policies) -> Iterator[tuple[str, list[Document]]]:
         """Each query's documents, best first."""
@@ -357,10 +362,6 @@ class ColumnarRun(Run):
             if policies.duplicates == "collapse":
                 ranking = _collapsed(ranking)
             yield query, ranking
-
-    @property
-    def _path(self) -> str:
-        return self.source.path or self.name
 
     def rules(self, policies: Policies) -> Policies:
         """The policies; documents of one rank stay in the order of their rows."""
