@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, islice
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import numpy as np
@@ -121,4 +122,4 @@ def merge_notices(parts: Iterable[tuple[Notice, ...]]) -> tuple[Notice, ...]:
 
 def in_order(notices: Iterable[Notice]) -> tuple[Notice, ...]:
     """Each notice once, in an order that does not depend on who spoke first."""
-    return tuple(sorted({*notices}, key=lambda n: (n.kind, n.text, n.count)))
+    return tuple(sorted({*notices}, key=attrgetter("kind", "text", "count")))

@@ -21,7 +21,7 @@ from collections.abc import (
 from functools import cached_property
 from itertools import chain, compress, count, islice, repeat
 from math import isfinite
-from operator import is_not, methodcaller
+from operator import is_not, itemgetter, methodcaller
 from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
@@ -448,7 +448,7 @@ def _repeating(
     rankings: Sequence[Sequence[str]], labels: ColumnLabels
 ) -> dict[str, int]:
     """The queries that repeat documents among their first which are not relevant."""
-    tops = [ranking[:TOP] for ranking in rankings]
+    tops = [*map(itemgetter(slice(TOP)), rankings)]
     # Mostly there is none.
     if sum(map(len, map(set, tops))) == sum(map(len, tops)):
         return {}
