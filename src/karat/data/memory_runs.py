@@ -448,7 +448,7 @@ def _repeating(
     rankings: Sequence[Sequence[str]], labels: ColumnLabels
 ) -> dict[str, int]:
     """The queries that repeat documents among their first which are not relevant."""
-    tops = [*map(itemgetter(slice(TOP)), rankings)]
+    tops: list[Sequence[str]] = [*map(itemgetter(slice(TOP)), rankings)]
     # Mostly there is none.
     if sum(map(len, map(set, tops))) == sum(map(len, tops)):
         return {}
