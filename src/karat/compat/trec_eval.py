@@ -101,10 +101,7 @@ class Column:
 
 @dataclass(frozen=True)
 class _Measure:
-    """A measure of trec_eval: karat's metric, and what its parameters are called there.
-
-    What is given to a measure that takes nothing is ignored, as trec_eval does.
-    """
+    """A measure: karat's metric, and how its parameters are called in trec_eval."""
 
     ours: str = ""
     takes: str = "nothing"
@@ -180,12 +177,7 @@ def nicknames(version: str) -> dict[str, Sequence[str]]:
 
 
 def columns_for(options: Options) -> list[Column]:
-    """The columns that `-m` asks for, in the order trec_eval prints them.
-
-    A measure is `name` or `name.parameters`, or the nickname of a set of measures; none
-    at all means `official`. Where one measure is given parameters twice, the first ones
-    hold.
-    """
+    """The columns that `-m` asks for, in the order trec_eval prints them."""
     measures = [m for m in _MEASURES if options.version != "9" or m not in _SINCE_10]
     sets = nicknames(options.version)
     chosen: set[str] = set()
@@ -298,11 +290,7 @@ def _interpolated(points: Sequence[float], options: Options) -> Score:
 
 
 def _letters(hits: Hits, length: int) -> npt.NDArray[np.str_]:
-    """The grades of the first documents of each topic, a letter each.
-
-    A digit is the grade, `>` a higher one, `.` a document that was pooled but not
-    judged, `-` one that was not even pooled.
-    """
+    """The grades of each topic's first documents; `.` is not judged, `-` not pooled."""
     shown = np.minimum(hits.retrieved, max(length, 0))
     width = int(shown.max(initial=0))
     letters = np.full((hits.size, width), ord("-"), np.uint8)
@@ -382,10 +370,7 @@ _TOPIC = "\0"
 
 @dataclass(frozen=True, eq=False)
 class _Results:
-    """The topics to print, in order, with the value of every column for each.
-
-    Means are taken over `count` topics, which have so many `relevant` documents.
-    """
+    """The topics to print, their values, and over how many topics means are taken."""
 
     columns: Mapping[Column, npt.NDArray[Any]]
     topics: Sequence[str]

@@ -243,11 +243,7 @@ def _strings(value: Any) -> Iterator[str]:
 
 
 def splits_word(text: str, place: int) -> bool:
-    """Whether the place before `text[place]` lies inside a word, number or character.
-
-    A word goes on over `n't` and after `non-`, so that nothing is cut from its
-    negation, and over what it ends with in `C++` and `F#`.
-    """
+    """Whether the place lies inside a word, number or character; `non-` is no end."""
     if not 0 < place < len(text):
         return False
     before, after = text[place - 1], text[place]

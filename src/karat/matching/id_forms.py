@@ -168,10 +168,7 @@ def parents(name: str) -> Iterator[str]:
 
 
 class _Form(NamedTuple):
-    """What an id may have besides, and what is said of ids that differ in it.
-
-    Where `both` is empty, one of the two must be without it.
-    """
+    """What an id may have besides, or one of two must lack where `both` is empty."""
 
     shorten: Callable[[str], str] | None
     both: str = ""
@@ -323,11 +320,7 @@ def _by_query(labels: ColumnLabels, rows: Ints) -> dict[str, set[str]]:
 def _may_differ(
     rankings: Mapping[str, Iterable[Any]], wanted: Mapping[str, set[str]]
 ) -> bool:
-    """Whether ids are such that another form of them could match, seen at a glance.
-
-    Most runs miss some of their gold, and most ids have one form: all that is looked at
-    is looked at in one piece, without a step per id.
-    """
+    """Whether other forms of ids could match, seen without a step for each id."""
     tops = map(islice, map(rankings.get, wanted, repeat(())), repeat(_FIRST))
     names = [*islice(chain.from_iterable(tops), _PROBE)]
     ids = [*chain.from_iterable(wanted.values())]

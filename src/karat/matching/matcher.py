@@ -128,11 +128,7 @@ def _plain(name: str) -> Matcher:
 
 
 def choose(gold: Gold, run: Run) -> Matcher:
-    """The matcher that fits the data.
-
-    Ids where any gold id occurs in the run; else whatever reads the spans or the
-    passages of the gold; answers only where nothing else is labelled.
-    """
+    """The matcher that fits the data: by ids where any occurs, else by texts."""
     kinds = gold.kinds()
     if kinds == ("documents",):
         return _plain("id")

@@ -114,11 +114,7 @@ def is_wide(text: str) -> bool:
 
 
 def clusters(text: str) -> Iterator[str]:
-    """Pieces of a text that NFKC treats one by one.
-
-    Marks, the later letters of a Korean syllable and the half-width voicing marks may
-    join the character before them.
-    """
+    """Pieces of a text that NFKC treats one by one: what joins stays together."""
     start = 0
     for place, char in enumerate(text):
         if place > start and not (char >= "\u0300" and _joins(char)):

@@ -34,10 +34,7 @@ class Stretch(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """One gold item: its name, its label, and the texts any of which will do.
-
-    Where gold has offsets there is a place for each of the texts, which may be empty.
-    """
+    """One gold item, and the texts, or places, any of which will do."""
 
     name: str
     grade: float
@@ -96,10 +93,7 @@ class TextRankings:
         self._ids_are_texts = not any(self.gold.documents.values())
 
     def read(self, run: Run) -> Iterator[tuple[int, str, list[Document], list[int]]]:
-        """The documents that can earn something, with their ranks, query by query.
-
-        With the place of the query. Where ids are texts, they are given as texts.
-        """
+        """Place and id of each query, and the documents that can earn, with ranks."""
         places = {query: place for place, query in enumerate(self.queries)}
         for query, documents in run.rankings(self.policies):
             place = places.get(query)
@@ -121,10 +115,7 @@ class TextRankings:
     def _distinct(
         self, query: str, documents: list[Document]
     ) -> tuple[list[tuple[int, Document]], int]:
-        """Documents with their ranks, those that are there a second time left out.
-
-        And the last rank. Where repeated ones collapse, those behind them move up.
-        """
+        """Documents with ranks, each once as the policy says, and the last rank."""
         ranks = ranks_of(documents)
         ranked, last = [*zip(ranks, documents, strict=True)], (ranks or [0])[-1]
         distinct = len({*map(_identity, documents)}) == len(documents)

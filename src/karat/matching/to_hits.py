@@ -73,10 +73,7 @@ def lay_out(
     policies: Policies,
     run_notices: tuple[Notice, ...] | None = None,
 ) -> Matches:
-    """Hits from rows, with the narrowing the policies ask for.
-
-    Without `run_notices`, what the rows' notices say is the matcher's own.
-    """
+    """Hits from rows, narrowed; without `run_notices` those of the rows are its own."""
     missing = located.retrieved < 0
     absent = np.count_nonzero(missing)
     if absent and absent == len(missing) and not policies.force:
@@ -134,11 +131,7 @@ def no_common_query(
 
 
 def items_of(labels: Labels, groups: Groups) -> tuple[list[str], GoldGrades, Ints]:
-    """The names and grades of the items, and which item each label belongs to.
-
-    A group is worth its best document, and others are their own item. A document
-    judged non-relevant is no alternative to anything.
-    """
+    """Names and grades of items, a group as its best, and the item of each label."""
     names: list[str] = []
     grades: list[float] = []
     of_label: list[int] = []

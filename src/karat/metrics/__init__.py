@@ -102,11 +102,7 @@ def make_metric(
 
 
 def split_metrics(metrics: Any) -> tuple[str | Metric, ...]:
-    """What a caller asks for, one by one, spelled or as instances.
-
-    A text may hold several, joined by commas; a number alone is another cutoff of the
-    metric before it. An object of another tool is taken by the way it prints itself.
-    """
+    """What a caller asks for, one by one; `recall@5,10` is two."""
     if isinstance(metrics, str | Metric) or not isinstance(metrics, Iterable):
         metrics = (metrics,)
     one_by_one: list[str | Metric] = []

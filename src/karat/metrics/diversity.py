@@ -99,10 +99,7 @@ class _Novelty(CutoffMetric):
         return ratio(gain, topics * np.cumsum(best)[end - 1])
 
     def ideal(self, hits: Hits) -> Floats:
-        """What the ranking gains that takes the most useful document at each rank.
-
-        Of equally useful ones it takes that of the largest id, as ndeval does.
-        """
+        """The gain of the best document at each rank; of equals, by the largest id."""
         ideal = np.zeros(hits.size)
         if (rows := hits.subtopics) is None:
             return ideal

@@ -113,10 +113,7 @@ class GainMetric(CutoffMetric):
         return np.exp2(grade - shift[query]) - np.exp2(-shift[query])
 
     def _shift(self, hits: Hits) -> Floats | None:
-        """The power of two by which a query's gains are made smaller, if any must be.
-
-        DCG and ideal shrink alike, so that their ratio stays what it is.
-        """
+        """The power of two that DCG and ideal are both divided by, if they must be."""
         if self.gain == "linear" or hits.gold_grade.max(initial=0) <= _HIGHEST:
             return None
         best = np.zeros(hits.size)

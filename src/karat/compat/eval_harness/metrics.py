@@ -252,11 +252,8 @@ def _hits_of(ids: Ids, gains: Gains) -> Hits:
 
 
 def _discounted(ids: Ids, gains: Gains, k: int) -> float:
-    """The DCG of a ranking in which negative gains cost.
-
-    The original adds gains of both signs, karat pays positive ones only: so what costs
-    is paid apart and taken off. A gain of NaN is inf - inf.
-    """
+    """The DCG of a ranking in which negative gains cost: they are paid apart."""
+    # A gain of NaN is inf - inf.
     paid = {name: _no_nan(gain) for name, gain in gains.items() if not gain <= 0}
     cost = {name: _no_nan(-gain) for name, gain in gains.items() if not gain >= 0}
     gained, lost = NDCG(k).dcg(hits_of_ids([paid, cost], [ids, ids])).tolist()

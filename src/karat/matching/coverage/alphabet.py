@@ -120,10 +120,7 @@ class Letters:
 
     @cached_property
     def signs(self) -> dict[tuple[int, str], str]:
-        """Signs that are no letters, by the letter that follows them, and their kind.
-
-        They are comparisons, what words such as `C++` end with, numbers in brackets.
-        """
+        """Comparisons, `++` and bracketed numbers, by the next letter and their kind."""
         if not any(map(self.original.__contains__, _SIGN_CHARACTERS)):
             return {}
         signs = {}
@@ -275,11 +272,7 @@ def grams_of(letters: Sequence[str], n: int) -> tuple[Ints, Codes]:
 def seeds(
     sought: Sequence[str], documents: Sequence[str], n: int
 ) -> list[dict[int, list[tuple[int, int, int]]]]:
-    """Where texts share n letters or more with documents, but for a rare accident.
-
-    For each text by document, from where to where in the text, in its order, and from
-    where on in the document.
-    """
+    """Where texts share n letters or more with documents, by text and by document."""
     # What goes on over the end of a text is found nowhere.
     ours, theirs = (
         codes_of(end.join((*texts, "")))

@@ -126,10 +126,7 @@ def _signs(gold: Letters, document: Letters, run: SharedRun) -> Iterator[Mismatc
 
 
 def _words(gold: Letters, document: Letters, gap: Gap) -> tuple[str, str, bool]:
-    """The words of a gap on both sides, and whether a sentence begins there.
-
-    Nothing where a few letters inside of one word differ.
-    """
+    """The words of a gap on both sides, and whether a sentence begins there."""
     spans = []
     for source, start, end in ((gold, *gap[:2]), (document, *gap[2:4])):
         low = source.places[start - 1] + 1 if start else 0

@@ -202,10 +202,7 @@ def _count_same(gold: str, at: int, document: str, place: int) -> int:
 def _counted(
     gold: GoldLetters, document: str, runs: Iterable[SharedRun], begin: int
 ) -> list[SharedRun]:
-    """The runs that count: long, where the document was cut, or beside one that counts.
-
-    Runs that follow each other in passage and document are looked at together.
-    """
+    """The runs that count: long, where the document was cut, or beside such a run."""
     chains: list[list[SharedRun]] = []
     for run in runs:
         moved = _beside(gold, document, run, chains[-1][-1]) if chains else None
@@ -245,10 +242,7 @@ def _counts(
 def _beside(
     gold: GoldLetters, document: str, run: SharedRun, other: SharedRun
 ) -> SharedRun | None:
-    """The copy of a run that lies about as far from another as in the passage.
-
-    Or further, where the passage goes on: a header may stand between them.
-    """
+    """The copy of a run that lies about as far from another as in the passage."""
     gap = max(gold.weigh(other.end, run.start), gold.weigh(run.end, other.start))
     if gap > _NEAR:
         return None
@@ -304,10 +298,7 @@ def _gaps(gold: str, document: str, runs: list[SharedRun], begin: int) -> list[G
 
 
 def _meet(ours: str, theirs: str) -> tuple[int, int, bool]:
-    """How many letters of a passage and of a document correspond beyond the last run.
-
-    And whether they are alike; a few letters may differ altogether.
-    """
+    """How many letters on both sides correspond beyond the last run, and if alike."""
     size = min(len(ours), len(theirs))
     if 0 < size <= _LONGEST_GAP:
         is_inside = len(ours) <= len(theirs) + _SLACK

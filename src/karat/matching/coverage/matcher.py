@@ -123,11 +123,7 @@ Rise = tuple[int, int, float, bool]
 
 
 class Measured(NamedTuple):
-    """What the documents of a query cover.
-
-    In characters: of the relevant gold, and of each document those of it that it is the
-    first to cover, all, and those that none before it has.
-    """
+    """What the documents of a query cover, in characters of gold and of their own."""
 
     size: float
     gold: Floats
@@ -197,10 +193,7 @@ def _rises(
 def _cut(
     gold: Sequence[Stretch], documents: Sequence[Stretch | None]
 ) -> tuple[Ints, Ints, list[slice]]:
-    """Sources cut into pieces where gold or a document begins or ends.
-
-    Which document has each first, its characters, and the pieces of each gold stretch.
-    """
+    """Sources cut where gold or a document begins: who has each piece, and its size."""
     places = [place for place in (*gold, *documents) if place]
     points = sorted({(place.source, at) for place in places for at in place[1:]})
     number = {point: n for n, point in enumerate(points)}
@@ -221,10 +214,7 @@ def _cut(
 def compare_letters(
     golds: Sequence[str], documents: Sequence[Letters]
 ) -> tuple[list[Passage], list[int]]:
-    """Compare gold texts with documents, letter by letter.
-
-    A passage for each gold text, and how many letters of each document are new.
-    """
+    """A passage for each gold text, and the number of new letters of each document."""
     sources = Letters.read(golds)
     sought = [GoldLetters(gold.letters) for gold in sources]
     least = min((gold.least for gold in sought), default=LEAST)
@@ -244,10 +234,7 @@ def compare_letters(
 
 
 def _headers(documents: Sequence[str]) -> list[dict[int, int]]:
-    """Where each document begins: at once, or after what others begin with, too.
-
-    And the document from which on that is known.
-    """
+    """Where each document begins, also after a header, and from which one on."""
     begins = [{0: number} for number in range(len(documents))]
     alike: dict[str, list[int]] = {}
     for number, document in enumerate(documents):
@@ -265,10 +252,7 @@ def _headers(documents: Sequence[str]) -> list[dict[int, int]]:
 def _count_fresh(
     documents: Sequence[str], heads: Sequence[Iterable[int]], least: int
 ) -> list[int]:
-    """How many letters of each document none before it has: they may overlap.
-
-    For each, some documents may have its first letters.
-    """
+    """How many letters of each document none before it has, as they may overlap."""
     overlaps: dict[int, list[tuple[int, int]]] = {}
     for number, others in enumerate(heads):
         one = documents[number]
