@@ -120,7 +120,7 @@ class Letters:
 
     @cached_property
     def signs(self) -> dict[tuple[int, str], str]:
-        """Comparisons, `++` and bracketed numbers, by the next letter and their kind."""
+        """Comparisons, `++` and bracketed numbers, by the next letter and by kind."""
         if not any(map(self.original.__contains__, _SIGN_CHARACTERS)):
             return {}
         signs = {}
