@@ -11,24 +11,23 @@ docs/coming-from/eval-harness.md says where it differs from the original.
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from karat.compat.eval_harness.dataset import (
-    SCHEMA_VERSION,
     Dataset,
     DatasetSample,
     DatasetSchemaException,
     EvalHarnessException,
     EvalRunException,
+    GoldenDataset,
     MetricException,
     PathLike,
     RankedRetrieval,
     load_dataset,
-    load_dataset_file,
     load_outputs,
-    load_outputs_file,
+    raising,
     read_samples,
+    read_text,
 )
 from karat.compat.eval_harness.metrics import (
     ALIASES,
@@ -74,16 +73,6 @@ __all__ = [
 
 System: TypeAlias = Callable[[Mapping[str, Any]], str]
 """A system under test: from a sample's input to the JSON text of its ranking."""
-
-
-@dataclass(frozen=True)
-class GoldenDataset:
-    """A registered dataset: samples, and the metrics that score them."""
-
-    name: str
-    samples: tuple[DatasetSample, ...]
-    metrics: tuple[Metric, ...]
-    schema_version: str = SCHEMA_VERSION
 
 
 class EvalEngine:
@@ -169,9 +158,11 @@ class EvalEngine:
         started = time.time()
         dataset = self.get_dataset(name)
         if isinstance(system, str | os.PathLike):
-            return self.score_outputs(name, load_outputs_file(system))
-        outputs = [system(sample.input) for sample in dataset.samples]
-        return _scored(dataset, outputs, started)
+            with raising(EvalRunException, system):
+                outputs = load_outputs(read_text(system), os.fspath(system))
+            return self.score_outputs(name, outputs)
+        texts = [system(sample.input) for sample in dataset.samples]
+        return _scored(dataset, texts, started)
 
     def score_outputs(self, name: str, outputs: Mapping[str, str]) -> EvalReport:
         """Score outputs saved by sample id, without a system under test."""
@@ -205,14 +196,14 @@ class DatasetBuilder:
     def __init__(self, engine: EvalEngine, name: str) -> None:
         self._engine = engine
         self._name = name
-        self._loaded: Dataset | None = None
+        self._loaded: GoldenDataset | None = None
         self._samples: tuple[DatasetSample, ...] = ()
         self._metrics: tuple[str | Metric, ...] = ()
 
     def load_from_yaml(self, path: PathLike) -> "DatasetBuilder":
         """Take the samples from a YAML file."""
-        self._loaded = load_dataset_file(path)
-        return self
+        with raising(DatasetSchemaException, path):
+            return self.load_from_yaml_string(read_text(path))
 
     def load_from_yaml_string(self, yaml_text: str) -> "DatasetBuilder":
         """Take the samples from YAML."""
@@ -237,19 +228,17 @@ class DatasetBuilder:
 
     def register(self) -> GoldenDataset:
         """Check that nothing is missing and hand the dataset to the engine."""
-        loaded = self._loaded
+        loaded, problem = self._loaded, ""
         if not loaded and not self._samples:
-            raise self._refusal(
-                "has no samples", "load_from_yaml() or with_samples() adds them"
-            )
-        if loaded and self._samples:
-            problem = "has samples both from YAML and from code"
-            raise self._refusal(problem, "keep one of them")
-        if not self._metrics:
-            raise self._refusal("has no metrics", "with_metrics() adds them")
-        if loaded and loaded.name != self._name:
-            problem = f"is called {loaded.name!r} in its YAML"
-            raise self._refusal(problem, "use the same name twice")
+            problem = "has no samples: load_from_yaml() or with_samples() adds them"
+        elif loaded and self._samples:
+            problem = "has samples both from YAML and from code: keep one of them"
+        elif not self._metrics:
+            problem = "has no metrics: with_metrics() adds them"
+        elif loaded and loaded.name != self._name:
+            problem = f"is called {loaded.name!r} in its YAML: use the same name twice"
+        if problem:
+            raise DatasetSchemaException(f"dataset {self._name!r} {problem}")
         dataset = GoldenDataset(
             self._name,
             loaded.samples if loaded else self._samples,
@@ -257,9 +246,6 @@ class DatasetBuilder:
         )
         self._engine.register_dataset(dataset)
         return dataset
-
-    def _refusal(self, problem: str, hint: str) -> DatasetSchemaException:
-        return DatasetSchemaException(f"dataset {self._name!r} {problem}", hint=hint)
 
 
 def _scored(dataset: GoldenDataset, outputs: list[str], started: float) -> EvalReport:

@@ -62,12 +62,17 @@ class DatasetSample:
 
 
 @dataclass(frozen=True)
-class Dataset:
-    """A dataset as its YAML defines it."""
+class GoldenDataset:
+    """Samples under a name, and the metrics that score them once it is registered."""
 
     name: str
     samples: tuple[DatasetSample, ...]
+    metrics: tuple[Any, ...] = ()
     schema_version: str = SCHEMA_VERSION
+
+
+Dataset = GoldenDataset
+"""As it is called before it is registered."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +159,7 @@ def load_dataset(yaml_text: str) -> Dataset:
         >>> load_dataset(text).samples[0].expected_output
         ['x']
     """
-    with _raising(DatasetSchemaException):
+    with raising(DatasetSchemaException):
         value = _without_nan(decode_yaml(yaml_text))
     fields = value if isinstance(value, Mapping) else {}
     version = fields.get("schema_version", SCHEMA_VERSION)
@@ -201,24 +206,20 @@ def load_outputs(text: str, source: str = "saved outputs") -> dict[str, str]:
     value = _decode_outputs(text, source)
     if not isinstance(value, Mapping) or "outputs" not in value:
         raise refusal("must be an object with a field 'outputs'")
-    outputs = value["outputs"]
-    if isinstance(outputs, list):
-        for index, entry in enumerate(outputs):
-            if not isinstance(entry, Mapping) or not isinstance(entry.get("id"), str):
-                raise refusal(
-                    f"entry at index {index} must be an object with a non-empty string "
-                    "'id' and 'actual_output'"
-                )
-        pairs = [(entry["id"], entry.get("actual_output")) for entry in outputs]
-    elif isinstance(outputs, Mapping):
+    entries = value["outputs"]
+    if isinstance(entries, Mapping):
         # Keys that YAML reads as integers are ids all the same.
-        pairs = [(str(k) if type(k) is int else k, v) for k, v in outputs.items()]
-    else:
+        names = [str(key) if type(key) is int else key for key in entries]
+        pairs = zip(names, entries.values(), strict=True)
+        entries = [{"id": name, "actual_output": output} for name, output in pairs]
+    if not isinstance(entries, list):
         raise refusal("'outputs' must be an object or a list")
     read: dict[str, str] = {}
-    for identity, output in pairs:
+    for index, entry in enumerate(entries):
+        fields = entry if isinstance(entry, Mapping) else {}
+        identity, output = fields.get("id"), fields.get("actual_output")
         if not _is_id(identity):
-            raise refusal("a sample id must be a non-empty string")
+            raise refusal(f"entry at index {index} must have a non-empty string 'id'")
         if not isinstance(output, str):
             kind = type(output).__name__
             raise refusal(f"the output must be a string, got {kind}", query=identity)
@@ -228,20 +229,8 @@ def load_outputs(text: str, source: str = "saved outputs") -> dict[str, str]:
     return read
 
 
-def load_dataset_file(path: PathLike) -> Dataset:
-    """Read a dataset from a YAML file; errors name the file."""
-    with _raising(DatasetSchemaException, path):
-        return load_dataset(_read_text(path))
-
-
-def load_outputs_file(path: PathLike) -> dict[str, str]:
-    """Read saved outputs from a JSON or YAML file."""
-    with _raising(EvalRunException, path):
-        return load_outputs(_read_text(path), os.fspath(path))
-
-
 @contextmanager
-def _raising(
+def raising(
     exception: type[EvalHarnessException], path: object = None
 ) -> Iterator[None]:
     """Raise any problem with the data under one of the original's names."""
@@ -257,7 +246,8 @@ def _raising(
         ) from None
 
 
-def _read_text(path: PathLike) -> str:
+def read_text(path: PathLike) -> str:
+    """The text of a file."""
     with open_binary(path) as stream:
         return decode_text(stream.read())
 
@@ -272,7 +262,7 @@ def _decode_outputs(text: str, source: str) -> Any:
         except EvalRunException:
             if name.endswith(".json"):
                 raise
-    with _raising(EvalRunException, source):
+    with raising(EvalRunException, source):
         return decode_yaml(text)
 
 
@@ -324,16 +314,11 @@ def _read_json(
     try:
         value = json.loads(text, parse_constant=_refuse_constant)
         if "\\u" in text or not text.isascii():
+            # Half of a surrogate pair is no text.
             json.dumps(value, ensure_ascii=False).encode()
-    except RecursionError:
-        problem = "nested too deeply"
-    except UnicodeEncodeError:
-        problem = "half of a surrogate pair"
-    except ValueError as error:
-        problem = str(error)
-    else:
-        return value
-    raise refusal(f"{what}not valid JSON: {problem}")
+    except (ValueError, RecursionError) as error:
+        raise refusal(f"{what}not valid JSON: {error}") from None
+    return value
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import pairwise
-from math import ceil, floor, isfinite
+from math import isfinite
 from statistics import fmean
 from typing import Any
 
@@ -198,10 +198,7 @@ def _percentile(scores: Sequence[float], share: float) -> float:
     """The score that a share of them, in percent, does not exceed; interpolated."""
     if not scores or not 0 <= share <= 100:  # noqa: PLR2004
         return 0.0
-    ordered = sorted(scores)
-    place = share / 100 * (len(ordered) - 1)
-    weight = place - floor(place)
-    return ordered[floor(place)] * (1 - weight) + ordered[ceil(place)] * weight
+    return float(np.percentile(scores, share))
 
 
 def _aggregate(scores: Sequence[float]) -> dict[str, float]:

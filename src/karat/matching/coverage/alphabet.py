@@ -77,8 +77,7 @@ _table: Final[Codes] = np.full(0x110000, _UNKNOWN, np.uint32)
 _others: Final[dict[int, str]] = {}
 
 # Thirty-two bits are fast, and enough: what is found is compared letter by letter.
-_ODD: Final = np.uint32(0x9E3779B1)
-_BASE = 0x85EBCA6B
+_BASE: Final = np.uint32(0x85EBCA6B)
 _SLOT_BITS = 16
 _TO_SLOT: Final = np.uint32(32 - _SLOT_BITS)
 
@@ -241,21 +240,11 @@ def _markup(text: str) -> Iterator[tuple[int, int, str]]:
 
 def _hash_grams(codes: Codes, n: int) -> Codes:
     """A hash of the n letters from each place on."""
-    if len(codes) < n:
-        return np.zeros(0, np.uint32)
-    hashes, width = codes * _ODD, 1
-    whole, reach = hashes, 0
-    while True:
-        factor = np.uint32(pow(_BASE, width, 1 << 32))
-        if n & width:
-            size = len(codes) - reach - width + 1
-            part = hashes[reach : reach + size]
-            whole = whole[:size] * factor + part if reach else part
-            reach += width
-        if reach == n:
-            return whole
-        hashes = hashes[:-width] * factor + hashes[width:]
-        width *= 2
+    size = max(0, len(codes) - n + 1)
+    hashes = np.zeros(size, np.uint32)
+    for place in range(n):
+        hashes = hashes * _BASE + codes[place : place + size]
+    return hashes
 
 
 def grams_of(letters: Sequence[str], n: int) -> tuple[Ints, Codes]:
