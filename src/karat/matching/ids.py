@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Set as AbstractSet
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from karat.data.gold import Gold
 from karat.data.matches import Matches
@@ -13,7 +13,7 @@ from karat.data.runs import Document, Labels, Notice, Run
 from karat.errors import DataError, MismatchError, ParameterError
 from karat.matching.id_forms import parents
 from karat.matching.matcher import Matcher
-from karat.matching.to_hits import STRANGE_IDS, match_labels
+from karat.matching.to_hits import match_labels
 
 
 def session_of(turn: str, sep: str = "_") -> str:
@@ -104,34 +104,32 @@ class Id(Matcher):
         self, run: Run, gold: Gold, *, judged: bool, policies: Policies
     ) -> Matches:
         """Look up the gold's ids in the run."""
-        sessions: dict[str, str] = {}
-        compared, labels = self._keys(run, gold, policies, sessions)
-        matches = match_labels(
-            compared,
-            labels,
-            judged=judged,
-            policies=policies,
-            hint=_HINTS.get(self.level, STRANGE_IDS),
-            groups=gold.groups,
-            subtopics=None if gold.groups or compared is not run else gold.subtopics,
-        )
-        # Of sessions, every turn but the first would seem to be a duplicate.
-        if compared is not run:
-            notices = (*matches.notices, *_merged(sessions))
-            matches = replace(matches, run_notices=None, notices=notices)
-        return matches
-
-    def _keys(
-        self, run: Run, gold: Gold, policies: Policies, sessions: dict[str, str]
-    ) -> tuple[Run, Labels]:
-        """The run and the labels, both by what is compared; and turns by session."""
-        labels = labels_in_order(gold)
+        labels: Labels = gold.columns
+        if (queries := gold.queries) != gold.columns.ids:
+            labels = {query: gold.documents.get(query, {}) for query in queries}
+        how: dict[str, Any] = {
+            "judged": judged,
+            "policies": policies,
+            "groups": gold.groups,
+        }
         if self.level == "turn":
-            return run, labels
+            subtopics = None if gold.groups else gold.subtopics
+            return match_labels(run, labels, subtopics=subtopics, **how)
+        rolled, labels, notices = self._rolled(run, gold, labels, policies)
+        matches = match_labels(rolled, labels, hint=_HINTS[self.level], **how)
+        # Of sessions, every turn but the first would seem to be a duplicate.
+        notices = (*matches.notices, *notices)
+        return replace(matches, run_notices=None, notices=notices)
+
+    def _rolled(
+        self, run: Run, gold: Gold, labels: Labels, policies: Policies
+    ) -> tuple[Run, Labels, tuple[Notice, ...]]:
+        """The run and the labels by what is compared, and what is odd about it."""
         if self.level == "source":
-            return roll_up(run, source_of, policies), labels
+            return roll_up(run, source_of, policies), labels, ()
         if self.level == "document":
-            return _by_document(run, labels, policies)
+            return *_by_document(run, labels, policies), ()
+        sessions: dict[str, str] = {}
 
         def session(turn: str) -> str:
             return sessions.setdefault(turn, session_of(turn, self.sep))
@@ -148,7 +146,7 @@ class Id(Matcher):
         rolled = roll_up(run, lambda d: session(d.id or d.text or ""), policies)
         if not policies.force:
             self._check(sessions, run)
-        return rolled, labels
+        return rolled, labels, _merged(sessions)
 
     def _check(self, sessions: Mapping[str, str], run: Run) -> None:
         """Refuse ids that are sessions already: all of them would be one."""
@@ -190,11 +188,3 @@ def _merged(sessions: Mapping[str, str]) -> tuple[Notice, ...]:
     some = tuple(f"{t!r:.40} as {s!r:.40}" for t, s in [*merged.items()][:3])
     what = "ids are compared by what stands before the turn: are they sessions already?"
     return (Notice("sessions", len(merged), what, some),)
-
-
-def labels_in_order(gold: Gold) -> Labels:
-    """The ids of every query of the gold, in its order, none where it has none."""
-    queries = gold.queries
-    if queries == gold.columns.ids:
-        return gold.columns
-    return {query: gold.documents.get(query, {}) for query in queries}

@@ -1,6 +1,5 @@
 """Many samples under several metrics: `evaluate()`."""
 
-import asyncio
 import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
@@ -71,7 +70,8 @@ def evaluate(
     del embeddings
     samples, chosen = _read(dataset, metrics, column_map or {}, unused)
     # Not in a loop, which would hold up Ctrl-C.
-    compared = _compare(samples, chosen)
+    kinds = [m for m in chosen if isinstance(m, ComparingMetric)]
+    compared = {m.name: [*map(m.attempt, samples)] for m in kinds}
     results = run_sync(lambda: _judge(samples, chosen, compared, llm, run_config))
     return _finish(samples, chosen, results, raise_exceptions=raise_exceptions)
 
@@ -90,8 +90,7 @@ async def aevaluate(
     """The same as `evaluate`, to be awaited where an event loop runs already."""
     del embeddings
     samples, chosen = _read(dataset, metrics, column_map or {}, unused)
-    compared = await asyncio.to_thread(_compare, samples, chosen)
-    results = await _judge(samples, chosen, compared, llm, run_config)
+    results = await _judge(samples, chosen, {}, llm, run_config)
     return _finish(samples, chosen, results, raise_exceptions=raise_exceptions)
 
 
@@ -129,12 +128,6 @@ def _read(
     return EvaluationDataset.from_list(rows), [*chosen.values()]
 
 
-def _compare(samples: EvaluationDataset, metrics: Iterable[Scorer]) -> Results:
-    """The results of metrics that ask no model."""
-    compared = [m for m in metrics if isinstance(m, ComparingMetric)]
-    return {m.name: [*map(m.attempt, samples)] for m in compared}
-
-
 async def _judge(
     samples: EvaluationDataset,
     metrics: Iterable[Scorer],
@@ -142,7 +135,7 @@ async def _judge(
     llm: Model | None,
     run_config: RunConfig | None,
 ) -> Results:
-    """The results of all metrics, in order; models are asked now."""
+    """The results of all metrics, in order, where they are not known yet."""
     return {
         m.name: compared.get(m.name) or await m.results(samples, llm, run_config)
         for m in metrics
