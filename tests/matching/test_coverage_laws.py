@@ -7,6 +7,7 @@ import inspect
 import random
 import re
 import textwrap
+import unicodedata
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -135,6 +136,15 @@ def test_a_short_passage_is_found_at_the_edges_of_a_chunk(
         for chunk in (f"{other}, {gold}", f"{gold}, {other}", f"{other}, {gold}."):
             assert share(gold, chunk) == 1
             assert measure([gold], [chunk]).sound.all()
+
+
+@pytest.mark.parametrize("kind", SENTENCES)
+def test_letters_that_are_taken_apart_are_the_same_letters(kind: str) -> None:
+    whole = SENTENCES[kind].replace("|", " ")
+    apart = unicodedata.normalize("NFD", whole)
+    assert share(whole, apart) == share(apart, whole) == 1
+    letters = Letters(apart)
+    assert len(letters.places) == len(letters.letters) == len(Letters(whole).letters)
 
 
 @st.composite

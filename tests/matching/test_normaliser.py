@@ -2,13 +2,9 @@
 
 # ruff: noqa: RUF001
 
-import unicodedata
-
 import pytest
-from hypothesis import example, given, strategies as st
 
 from karat.extend import fold
-from karat.matching.normaliser import clusters
 
 
 @pytest.mark.parametrize(
@@ -58,20 +54,6 @@ from karat.matching.normaliser import clusters
 )
 def test_the_normal_form(text: str, normal: str) -> None:
     assert fold(text) == normal
-
-
-@given(st.text())
-@example("ㄱㅏ")
-@example("ｶﾞ")
-@example("\u1100\u1161\u11a8")
-@example("a\u0301\u0323")
-@example("\u0cc6\u0cc2\u0cd5")
-def test_nfkc_of_the_pieces_is_nfkc_of_the_text(text: str) -> None:
-    pieces = [*clusters(text)]
-    assert "".join(pieces) == text
-    assert "".join(unicodedata.normalize("NFKC", p) for p in pieces) == (
-        unicodedata.normalize("NFKC", text)
-    )
 
 
 def test_texts_are_the_same_however_often_and_however_long() -> None:

@@ -2,7 +2,6 @@
 
 import re
 import unicodedata
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
@@ -111,24 +110,3 @@ def weigh(letters: str) -> Ints:
 def is_wide(text: str) -> bool:
     """Whether most letters of a text are syllables or words, as in Chinese."""
     return not text.isascii() and 2 * weigh(text).sum() > (1 + WIDE_WEIGHT) * len(text)
-
-
-def clusters(text: str) -> Iterator[str]:
-    """Pieces of a text that NFKC treats one by one: what joins stays together."""
-    start = 0
-    for place, char in enumerate(text):
-        if place > start and not (char >= "\u0300" and _joins(char)):
-            yield text[start:place]
-            start = place
-    if text:
-        yield text[start:]
-
-
-def _joins(char: str) -> bool:
-    return (
-        unicodedata.category(char)[0] == "M"
-        or "\u1160" <= char <= "\u11ff"
-        or "\u314f" <= char <= "\u3163"
-        or char in "\uff9e\uff9f"
-        or "\uffc2" <= char <= "\uffdc"
-    )

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from karat.data.arrays import Bools, Ints
 from karat.matching.contains import splits_number, splits_word
-from karat.matching.normaliser import DASHES, LINKS, SINGLE_QUOTES, clusters, codes_of
+from karat.matching.normaliser import DASHES, LINKS, SINGLE_QUOTES, codes_of
 
 Codes = npt.NDArray[np.uint32]
 
@@ -68,6 +68,7 @@ _FIRST_WRITTEN, _LAST_WRITTEN = "\u0900", "\u1aaf"
 # Korean syllables are compared as wholes; their parts are put together first.
 _HANGUL = ("\uac00", "\ud7a3")
 _JAMO: Final = re.compile("[\u1100-\u11ff\ua960-\ua97f\ud7b0-\ud7ff]")
+_SYLLABLES: Final = re.compile("(?s).[\u1160-\u11ff\ud7b0-\ud7ff]*")
 
 # The letter of each character, filled in when a character is first met, 0 for none.
 # Where a character has several letters the first is marked, and the others stand apart.
@@ -162,7 +163,7 @@ def _trace(text: str) -> tuple[str, Ints]:
     """The letters of a text, and which character each came from."""
     origin = None
     if _JAMO.search(text):
-        pieces = [*clusters(text)]
+        pieces = _SYLLABLES.findall(text)
         starts = np.cumsum([0, *map(len, pieces)])[:-1]
         pieces = [unicodedata.normalize("NFC", piece) for piece in pieces]
         origin = np.repeat(starts, [*map(len, pieces)])
