@@ -13,8 +13,8 @@ from pathlib import Path
 import karat
 from karat.data.judgements import Usage
 from karat.extend import Claims, Prompt, Reply, Settings, run_sync
-from karat.llm import run_jobs
 from karat.llm.openai_client import OpenAIClient
+from karat.llm.run_jobs import run_jobs
 from timing import Bar, Row, clock
 
 sys.path.insert(0, str(Path(__file__).parent.parent))

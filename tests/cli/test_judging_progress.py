@@ -15,8 +15,7 @@ from karat.cli.command import log, say
 from karat.cli.judge_session import JudgingProgress
 from karat.data.judgements import Usage
 from karat.extend import Prices
-from karat.llm import Progress, Stage
-from karat.llm.limits import Budget
+from karat.llm.limits import Budget, Progress, Stage
 from karat.reports import terminal as bars
 
 JOURNAL = Path("kept.sqlite")

@@ -8,7 +8,7 @@ import pytest
 
 import karat
 from karat.extend import Claims, DataError, FormatError, JudgeSession, Settings
-from karat.judging.calibration import read_claim_labels, save_calibration
+from karat.judging.agreement import read_claim_labels, save_calibration
 from karat.trust import compare_claims
 from tests.judging.models import Model, session_of, support, verdicts
 from tests.stats.kappas import cohen_kappa

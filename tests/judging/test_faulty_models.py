@@ -10,8 +10,8 @@ import pytest
 
 import karat
 from karat import Evaluation
+from karat.errors import Transient
 from karat.extend import Claims, JudgeSession, Prompt, Reply, Settings
-from karat.llm import Transient
 from tests.judging.models import Model, claims_in, contexts_in, verdicts
 
 QUERIES = 500

@@ -12,7 +12,7 @@ from karat.data.judgements import Failure, Verdict
 from karat.extend import Item, JudgeSession, Prompt, Reply, Settings
 from karat.judging.contexts import excerpts, pack, pieces
 from karat.judging.support import majority, support
-from karat.llm import tokens_of
+from karat.llm.limits import tokens_of
 from tests.judging.models import Model, claims_in, contexts_in, session_of, verdicts
 
 CLAIMS = [Item("c1", "First."), Item("c2", "Second.")]

@@ -17,7 +17,7 @@ from karat.extend import (
     Settings,
     run_sync,
 )
-from karat.llm import Job, Results, run_jobs
+from karat.llm.run_jobs import Job, Results, run_jobs
 from tests.llm.fault_server import REPAIR, verdicts
 
 T = TypeVar("T")

@@ -23,7 +23,7 @@ from karat.extend import (
     Settings,
     UsageError,
 )
-from karat.llm import Progress
+from karat.llm.limits import Progress
 from karat.llm.openai_client import OpenAIClient
 from tests.judging.chats import client_of, completion, failing, status_error
 from tests.llm.fault_server import FaultServer, completion as sent, verdicts

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from karat.extend import Settings
-from karat.llm import Progress
+from karat.llm.limits import Progress
 from karat.llm.openai_client import OpenAIClient
 from tests.llm.fault_server import FAULTS, FaultServer
 from tests.llm.judges import Scripted, jobs, right, run_jobs_sync

@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 
 from karat.data.judgements import Failure
+from karat.errors import Refused, Transient
 from karat.extend import FunctionClient, Prompt, Reply, Settings, UsageError
-from karat.llm import Refused, Transient
+from karat.llm.http import ServerError
 from karat.llm.journal import PromptKeys
 from karat.llm.openai_client import OpenAIClient
-from karat.llm.server_errors import ServerError
 from tests.llm.fault_server import FaultServer, completion
 from tests.llm.judges import run_jobs_sync
 from tests.llm.test_openai_client import PROMPT, answering, ask, error
@@ -305,7 +305,7 @@ def test_the_library_is_there_before_a_call_is_timed_and_not_without_any() -> No
     code = (
         "import sys\n"
         "from karat.data.judgements import Prompt, Reply\n"
-        "from karat.llm import Settings\n"
+        "from karat.extend import Settings\n"
         "from tests.llm.judges import run_jobs_sync\n"
         "from karat.llm.openai_client import OpenAIClient\n"
         "class Client(OpenAIClient):\n"

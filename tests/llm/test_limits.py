@@ -10,9 +10,15 @@ import pytest
 from hypothesis import given, strategies as st
 
 from karat.data.judgements import Usage
+from karat.errors import Transient
 from karat.extend import ParameterError, Prices, Prompt, Settings
-from karat.llm import Progress, Transient
-from karat.llm.limits import Backoff, EndpointHealth, RateLimiter, estimate_usage
+from karat.llm.limits import (
+    Backoff,
+    EndpointHealth,
+    Progress,
+    RateLimiter,
+    estimate_usage,
+)
 from tests.llm.judges import SCHEMA, Scripted, jobs, run_jobs_sync
 
 

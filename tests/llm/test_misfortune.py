@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from karat.data.judgements import Failure, Usage
+from karat.errors import Refused, Transient
 from karat.extend import (
     Conversation,
     FormatError,
@@ -24,8 +25,8 @@ from karat.extend import (
     Settings,
     UsageError,
 )
-from karat.llm import Journal, Refused, Transient, estimate
-from karat.llm.journal import ProcessLock
+from karat.llm.dry_run import estimate
+from karat.llm.journal import Journal, ProcessLock
 from tests.llm.fault_server import verdicts
 from tests.llm.judges import Scripted, jobs, right, run_jobs_sync
 

@@ -19,8 +19,9 @@ from karat.extend import (
     Reply,
     Settings,
 )
-from karat.llm import Journal, Progress, estimate
-from karat.llm.limits import Budget, estimate_usage
+from karat.llm.dry_run import estimate
+from karat.llm.journal import Journal
+from karat.llm.limits import Budget, Progress, estimate_usage
 from karat.llm.openai_client import OpenAIClient
 from tests.llm.fault_server import FaultServer
 from tests.llm.judges import SCHEMA, Scripted, jobs, right, run_jobs_sync

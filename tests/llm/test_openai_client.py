@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from karat.data.judgements import Failure, Usage
+from karat.errors import Refused, Transient
 from karat.extend import MissingExtraError, Prompt, Reply, Settings, UsageError
 from karat.judging.session import as_client
-from karat.llm import Refused, Transient
+from karat.llm.http import retry_after
 from karat.llm.openai_client import OpenAIClient
-from karat.llm.server_errors import retry_after
 from tests.llm.fault_server import FaultServer, completion
 from tests.llm.judges import SCHEMA, jobs, run_jobs_sync
 

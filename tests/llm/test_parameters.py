@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from karat.data.judgements import Failure, Usage
+from karat.errors import Refused
 from karat.extend import JudgeSession, Prompt, Reply, Settings, UsageError, grade_pool
 from karat.judging.splitting import split
-from karat.llm import Progress, Refused
 from karat.llm.journal import PromptKeys
+from karat.llm.limits import Progress
 from karat.llm.openai_client import OpenAIClient
 from tests.llm.fault_server import FaultServer, completion
 from tests.llm.judges import run_jobs_sync

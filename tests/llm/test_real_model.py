@@ -21,7 +21,7 @@ from karat.extend import (
     Reply,
     Settings,
 )
-from karat.llm import Progress
+from karat.llm.limits import Progress
 from karat.llm.openai_client import OpenAIClient
 from tests.conftest import ROOT
 from tests.llm.judges import run_jobs_sync

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from karat.data.judgements import Failure
+from karat.errors import Refused, Transient
 from karat.extend import (
     Conversation,
     IncompleteError,
@@ -22,8 +23,10 @@ from karat.extend import (
     Settings,
     UsageError,
 )
-from karat.llm import Progress, Refused, Transient, estimate, journal, run_jobs
-from karat.llm.run_jobs import Calls
+from karat.llm import journal
+from karat.llm.dry_run import estimate
+from karat.llm.limits import Progress
+from karat.llm.run_jobs import Calls, run_jobs
 from tests.llm.fault_server import verdicts
 from tests.llm.judges import Scripted, grade, jobs, right, run_jobs_sync
 

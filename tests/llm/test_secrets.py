@@ -14,9 +14,9 @@ from urllib.parse import quote
 import pytest
 from hypothesis import given, strategies as st
 
+from karat.errors import Refused, Transient
 from karat.extend import CallError, ChatClient, Reply, Settings, UsageError
 from karat.judging.session import as_client
-from karat.llm import Refused, Transient
 from karat.llm.chat_client import read_reply
 from karat.llm.credentials import mask, read_key, redact, request_headers
 from karat.llm.http import check_endpoint, connection_error

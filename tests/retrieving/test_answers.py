@@ -11,7 +11,7 @@ import pytest
 import karat
 from karat.errors import Refused, Transient
 from karat.extend import Document, FormatError, UsageError
-from karat.retrieving.answers import read_answer
+from karat.retrieving.client import read_answer
 
 Row = namedtuple("Row", ["id", "content", "distance"])  # noqa: PYI024
 Results = namedtuple("Results", ["documents", "scores"])  # noqa: PYI024

@@ -10,7 +10,7 @@ from karat.cli.command import Command, flag
 from karat.data.tables import Table, counted
 from karat.errors import UnknownNameError, UsageError
 from karat.llm.journal import Journal
-from karat.llm.settings import JOURNAL
+from karat.llm.limits import JOURNAL
 from karat.reports.terminal import show
 
 _KILO = 1024

@@ -21,8 +21,12 @@ from karat.data.runs import Labels, Run
 from karat.data.tables import counted
 from karat.errors import DataError, FormatError, ParameterError, UsageError
 from karat.evaluation import evaluate
-from karat.judging.agreement import Agreement, middle
-from karat.judging.calibration import read_claim_labels, save_calibration
+from karat.judging.agreement import (
+    Agreement,
+    middle,
+    read_claim_labels,
+    save_calibration,
+)
 from karat.judging.claims import Claims
 from karat.judging.grading import (
     Pool,

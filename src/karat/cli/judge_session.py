@@ -15,10 +15,8 @@ from karat.data.tables import amount, counted
 from karat.errors import KaratError, ParameterError, UsageError
 from karat.judging.claims import Claims
 from karat.judging.session import DryRun, JudgeSession
-from karat.llm import Prices, Progress, Settings
-from karat.llm.limits import Budget
+from karat.llm.limits import JOURNAL, Budget, Prices, Progress, Settings
 from karat.llm.openai_client import OpenAIClient
-from karat.llm.settings import JOURNAL
 from karat.reports.terminal import RunBar, can_show_bar
 
 _INTERRUPTED = 130

@@ -15,7 +15,7 @@ from karat.cli.outputs import INCOMPLETE
 from karat.data.queries import Dataset
 from karat.data.tables import counted
 from karat.errors import FormatError, UsageError
-from karat.llm import Settings
+from karat.llm.limits import Settings
 from karat.reading.files import decode_json
 from karat.reading.format import name_format
 from karat.reading.readers import read_queries

@@ -19,7 +19,7 @@ from karat.generating.rules import EarlierQuestions, check_rules
 from karat.generating.sampling import PassageSearch
 from karat.judging.grading import grade_pool
 from karat.judging.session import DryRun, JudgeSession
-from karat.llm import Settings, Stage
+from karat.llm.limits import Settings, Stage
 from karat.llm.run_jobs import Job
 from karat.reading.files import decode_text, open_binary
 from karat.reading.readers import read_corpus, read_queries

@@ -17,15 +17,14 @@ from karat.data.runs import Document, Notice, Run
 from karat.data.spelling import Spelling
 from karat.data.tables import counted
 from karat.errors import DataError, ParameterError, UsageError
-from karat.judging.calibration import calibration_of
+from karat.judging.agreement import calibration_of
 from karat.judging.contexts import CONTEXT_TOKENS, Context, contexts_of, require_texts
 from karat.judging.prompts import Prompts
 from karat.judging.session import JudgeSession, as_client
 from karat.judging.splitting import split_references
 from karat.judging.support import majority, support
-from karat.llm import Results, Settings, Stage
-from karat.llm.limits import tokens_of
-from karat.llm.run_jobs import Job
+from karat.llm.limits import Settings, Stage, tokens_of
+from karat.llm.run_jobs import Job, Results
 from karat.matching.matcher import Matcher
 from karat.matching.texts import wanted_items
 

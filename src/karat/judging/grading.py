@@ -22,7 +22,7 @@ from karat.judging.replies import (
     read_reason,
 )
 from karat.judging.session import JudgeSession
-from karat.llm import Stage
+from karat.llm.limits import Stage
 from karat.reading.readers import with_texts
 
 RELEVANT = 2

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from karat.data.judgements import Conversation, ParallelConversation, Prompt, Reply
 from karat.errors import InvalidReply
 from karat.judging import prompts
-from karat.llm.server_errors import cut_off
+from karat.llm.http import cut_off
 
 T = TypeVar("T")
 

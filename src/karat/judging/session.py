@@ -11,22 +11,12 @@ from karat.data.gold import JUDGES
 from karat.data.judgements import Failure, Prompt, Usage
 from karat.errors import OfflineMissError, UsageError
 from karat.judging.prompts import Prompts
-from karat.llm import (
-    Client,
-    Estimate,
-    Results,
-    Settings,
-    Stage,
-    estimate,
-    run_jobs,
-    run_sync,
-)
-from karat.llm.callables import FunctionClient
-from karat.llm.dry_run import unanswered
+from karat.llm.callables import FunctionClient, run_sync
+from karat.llm.dry_run import Estimate, estimate, unanswered
 from karat.llm.http import check_endpoint
-from karat.llm.limits import Budget
+from karat.llm.limits import Budget, Client, Settings, Stage
 from karat.llm.openai_client import OpenAIClient
-from karat.llm.run_jobs import Job
+from karat.llm.run_jobs import Job, Results, run_jobs
 
 T = TypeVar("T")
 _ROWS = Stage()

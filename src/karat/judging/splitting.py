@@ -14,7 +14,7 @@ from karat.judging.contexts import CONTEXT_TOKENS, pack
 from karat.judging.grading import RELEVANT, is_graded
 from karat.judging.replies import NOT_FILLED_IN, ask_again, is_blank, read_object
 from karat.judging.session import JudgeSession
-from karat.llm import Stage
+from karat.llm.limits import Stage
 from karat.llm.run_jobs import Job
 
 _SPLITTING = Stage("splitting", "reference")

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 from karat.data.judgements import Prompt, Reply
 from karat.errors import CallError, Refused, Transient
 from karat.llm.credentials import check_parameters, redact
-from karat.llm.server_errors import may_pass
+from karat.llm.http import may_pass
 
 T = TypeVar("T")
 Answerer: TypeAlias = Callable[[str], str | Awaitable[str]]

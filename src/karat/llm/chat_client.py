@@ -19,15 +19,15 @@ from karat.data.judgements import Prompt, Reply, Usage
 from karat.errors import CallError, Refused, Transient, UsageError
 from karat.llm.callables import CallQueue, call_outside, is_async, to_call_error
 from karat.llm.credentials import check_secrets, mask, redact, replace_surrogates
-from karat.llm.http import read_address
-from karat.llm.limits import tokens_of
-from karat.llm.server_errors import (
+from karat.llm.http import (
     ADDRESS,
     MAX_DETAIL,
     ServerError,
     cut_off,
+    read_address,
     retry_after,
 )
+from karat.llm.limits import tokens_of
 
 # Where servers put an answer if they take it for a thought: then it is all there is.
 _THOUGHTS = ("reasoning_content", "reasoning")

@@ -8,9 +8,8 @@ from karat.data.judgements import Prompt, Reply, Usage
 from karat.data.tables import amount, counted
 from karat.errors import CallError, Refused
 from karat.llm.journal import Journal, Replies
-from karat.llm.limits import estimate_usage, tokens_of
+from karat.llm.limits import Client, Settings, Stage, estimate_usage, tokens_of
 from karat.llm.run_jobs import Job
-from karat.llm.settings import Client, Settings, Stage
 
 # Models write longer replies than those assumed, and JSON has shorter tokens.
 _LONGER = 1.5

@@ -30,8 +30,7 @@ from karat.errors import (
     UsageError,
 )
 from karat.llm.credentials import redact
-from karat.llm.limits import REPLY_LIMITS, schema_text
-from karat.llm.settings import Client, Settings
+from karat.llm.limits import REPLY_LIMITS, Client, Settings, schema_text
 from karat.writing import write_file
 
 if sys.platform == "linux":

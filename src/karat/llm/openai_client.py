@@ -29,21 +29,19 @@ from karat.llm.credentials import (
     request_headers,
 )
 from karat.llm.http import (
+    ADDRESS,
+    BAD_REQUEST,
     Connection,
+    ServerError,
     check_compatible,
     connection_error,
     load_httpx,
     read_address,
-)
-from karat.llm.limits import schema_text
-from karat.llm.server_errors import (
-    ADDRESS,
-    BAD_REQUEST,
-    ServerError,
     read_error,
     retry_after,
     wrong_address,
 )
+from karat.llm.limits import schema_text
 
 log = logging.getLogger("karat")
 _OPENAI = "https://api.openai.com/v1"

@@ -46,11 +46,14 @@ from karat.llm.limits import (
     Backoff,
     Budget,
     CallSizes,
+    Client,
     EndpointHealth,
+    Progress,
     RateLimiter,
+    Settings,
+    Stage,
     estimate_usage,
 )
-from karat.llm.settings import Client, Progress, Settings, Stage
 
 T = TypeVar("T")
 Job: TypeAlias = Callable[[], Conversation[T] | ParallelConversation[T]]

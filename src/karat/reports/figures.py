@@ -25,7 +25,7 @@ from karat.reports.charts import (
 from karat.reports.drawing import Chart
 from karat.results.evaluation import Evaluation
 from karat.results.leaderboard import Leaderboard
-from karat.sweeps.result import Sweep
+from karat.sweeps import Sweep
 
 _DEEPEST = 100
 _STEPS = (1, 2, 3, 5, 10, 20, 30, 50, 100)

@@ -1,4 +1,4 @@
-"""Asking a retriever: timed calls of functions, and of services by HTTP."""
+"""Asking a retriever: timed calls of functions, of services, and what they return."""
 
 import asyncio
 import json
@@ -7,22 +7,50 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
 from typing import Any, Final
 from urllib.parse import parse_qsl, quote, urlencode, urlunsplit
 
 from karat.data.judgements import Prompt, Reply
-from karat.errors import CallError, FormatError, Refused, Transient, UsageError
+from karat.data.runs import Document
+from karat.errors import (
+    CallError,
+    FormatError,
+    Refused,
+    Transient,
+    UnknownNameError,
+    UsageError,
+)
 from karat.llm.callables import CallQueue, ErrorGuard, call_outside, to_call_error
 from karat.llm.credentials import check_headers, check_secrets
-from karat.llm.http import Connection, connection_error, load_httpx, split_url
-from karat.llm.server_errors import may_pass, retry_after
+from karat.llm.http import (
+    Connection,
+    connection_error,
+    load_httpx,
+    may_pass,
+    retry_after,
+    split_url,
+)
 from karat.reading.files import decode_json, decode_text
-from karat.retrieving.answers import read_answer, scores_rise, to_plain
+from karat.reading.meaning.aliases import IDS, ask
+from karat.reading.meaning.answers import PARTIAL, body_of, hits_of, is_partial
+from karat.reading.meaning.documents import (
+    INSIDE,
+    is_pair,
+    names_inside,
+    read_document,
+    rename,
+    table_row,
+)
+from karat.reading.meaning.values import is_scores, show, value_at
+from karat.reading.source import Notes
 from karat.retrieving.retrievers import Ask, Question, fill
 
 _SUCCESSES: Final = range(200, 300)
 _FOR_ALL: Final = {401, 403, 404}
 _SHOWN: Final = 200
+_FIELDS: Final = ("id", "text", "score", "source", "start", "end")
+_SCALARS: Final = (str, int, float, bool)
 
 
 @dataclass(eq=False)
@@ -192,3 +220,87 @@ def _split(url: str) -> tuple[str, list[tuple[str, str]]]:
     query = parse_qsl(parts.query, keep_blank_values=True)
     check_secrets(dict(query))
     return urlunsplit((parts.scheme, parts.netloc, parts.path, "", "")), query
+
+
+def check_mapping(mapping: Mapping[str, str]) -> None:
+    """Refuse names that are not about retrieved documents."""
+    fields = {"retrieved": "", **INSIDE}
+    for ours in mapping:
+        if ours not in fields or ours == "grade":
+            raise UnknownNameError("field", ours, [n for n in fields if n != "grade"])
+
+
+def read_answer(
+    answer: Any, mapping: Mapping[str, str], ids: Sequence[Any] | None = None
+) -> list[Document | str]:
+    """The documents of an answer, best first; a string may be an id or a text."""
+    if is_partial(answer):
+        raise Transient(PARTIAL, alive=True)
+    entries = hits_of(_at_mapping(answer, mapping))
+    inside = {ours: theirs for ours, theirs in mapping.items() if ours in INSIDE}
+    return [_document(entry, inside, ids) for entry in entries]
+
+
+def scores_rise(answer: Any, mapping: Mapping[str, str]) -> bool:
+    """Whether scores by document have the smallest first, as distances do."""
+    inner = _at_mapping(answer, mapping)
+    is_scored = isinstance(inner, Mapping) and is_scores(inner)
+    return is_scored and all(a < b for a, b in pairwise(inner.values()))
+
+
+def _at_mapping(answer: Any, mapping: Mapping[str, str]) -> Any:
+    """What the caller says holds the documents."""
+    path = mapping.get("retrieved")
+    if path is None:
+        return answer
+    inner = value_at(body_of(answer), path)
+    if inner is None:
+        names = ", ".join(map(str, answer)) if isinstance(answer, Mapping) else ""
+        raise FormatError(f"the answer has no {path!r}; it holds {names or 'none'}")
+    return inner
+
+
+def _document(
+    entry: Any, inside: Mapping[str, str], ids: Sequence[Any] | None
+) -> Document | str:
+    entry, score = entry if is_pair(entry) else (entry, None)
+    if ids is not None:
+        entry = _with_id(entry, ids)
+    if isinstance(entry, str) and score is None and not inside:
+        return entry
+    entry, found = rename(entry, inside)
+    for ours in sorted({"document", "text"} & inside.keys() - found.keys()):
+        names = ", ".join(names_inside([entry])) or show(entry)
+        raise FormatError(f"a document has no {inside[ours]!r}; it has {names}")
+    return read_document(entry if score is None else (entry, score), Notes())
+
+
+def _with_id(entry: Any, ids: Sequence[Any]) -> Any:
+    """A document under its own id, where its place in the index is known."""
+    entry = table_row(entry) if isinstance(entry, tuple) else entry
+    place = ask(entry, IDS) if isinstance(entry, Mapping) else entry
+    if isinstance(place, bool) or not hasattr(place, "__index__"):
+        raise FormatError(f"ids= needs places in the index, got {show(entry)}")
+    if not 0 <= place < len(ids):
+        raise FormatError(f"the index has place {place}, and ids= has {len(ids)} ids")
+    name = ids[place.__index__()]
+    return {**entry, "id": name} if isinstance(entry, Mapping) else str(name)
+
+
+def to_plain(document: Document | str) -> Any:
+    """A document in values that JSON holds."""
+    if isinstance(document, str):
+        return document
+    values = {name: getattr(document, name) for name in _FIELDS}
+    plain = {name: value for name, value in values.items() if value is not None}
+    metadata = {
+        str(name): value
+        for name, value in document.metadata.items()
+        if isinstance(value, _SCALARS) and value == value  # noqa: PLR0124
+    }
+    return plain | ({"metadata": metadata} if metadata else {})
+
+
+def documents_from(plain: Sequence[Any]) -> list[Document | str]:
+    """The documents that `to_plain` gave."""
+    return [p if isinstance(p, str) else Document(**p) for p in plain]

@@ -20,15 +20,20 @@ from karat.data.queries import Query
 from karat.data.runs import Latency, Retrieval, Run
 from karat.data.tables import counted
 from karat.errors import DataError, ParameterError, UnknownNameError, UsageError
-from karat.llm import Results, Settings, Stage, run_jobs, run_sync
-from karat.llm.callables import CallQueue, ErrorGuard, is_async, place_of
+from karat.llm.callables import CallQueue, ErrorGuard, is_async, place_of, run_sync
+from karat.llm.limits import Settings, Stage
+from karat.llm.run_jobs import Results, run_jobs
 from karat.reading.files import gc_paused
 from karat.reading.meaning.ambiguity import note_ascending, run_of
 from karat.reading.meaning.records import read_ranking
 from karat.reading.readers import read_queries
 from karat.reading.source import Notes
-from karat.retrieving.answers import check_mapping, documents_from
-from karat.retrieving.client import HttpRetriever, RetrieverClient
+from karat.retrieving.client import (
+    HttpRetriever,
+    RetrieverClient,
+    check_mapping,
+    documents_from,
+)
 from karat.retrieving.retrievers import Question, as_function
 
 P = ParamSpec("P")
