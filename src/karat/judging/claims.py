@@ -24,7 +24,7 @@ from karat.judging.session import JudgeSession, as_client
 from karat.judging.splitting import split_references
 from karat.judging.support import majority, support
 from karat.llm.limits import Settings, Stage, tokens_of
-from karat.llm.run_jobs import Job, Results
+from karat.llm.run_jobs import Job
 from karat.matching.matcher import Matcher
 from karat.matching.texts import wanted_items
 
@@ -120,34 +120,48 @@ class Claims(Matcher):
         }
         split = split_references(gold, session, self.questions)
         gold, failures, usage = split.gold, dict(split.failures), dict(split.usage)
-        # A claim that is stated twice is asked about once.
-        claims = {
-            query: [*{item.text: item for item in reversed(row)}.values()][::-1]
-            for query in queries
-            if (row := gold.claims.get(query))
-        }
-        voters = [(query, n) for query in claims for n in range(1, self.votes + 1)]
-        results = self._ask(voters, claims, contexts, session)
-        votes: dict[str, list[_Verdicts]] = {query: [] for query in claims}
-        rows = zip(voters, results, results.usage, strict=True)
-        for (query, _), vote, tokens in rows:
-            votes[query].append(
-                tuple(Verdict(i.id, i.text, failure=vote.reason) for i in claims[query])
+        voters: list[tuple[str, list[Item]]] = []
+        jobs: list[Job[_Verdicts]] = []
+        for query in queries:
+            if not (row := gold.claims.get(query)):
+                continue
+            # A claim that is stated twice is asked about once.
+            claims = [*{item.text: item for item in reversed(row)}.values()][::-1]
+            for assessor in range(1, self.votes + 1):
+                voters.append((query, claims))
+                job = partial(
+                    support,
+                    claims,
+                    contexts[query],
+                    budget=self.budget,
+                    assessor=assessor,
+                    question=self.questions.get(query),
+                    wording=session.prompts,
+                )
+                jobs.append(job)
+        stage = _JUDGING[self.votes > 1]
+        results = session.run_jobs(jobs, stage, [query for query, _ in voters])
+        votes: dict[str, list[_Verdicts]] = {}
+        for (query, claims), vote, tokens in zip(
+            voters, results, results.usage, strict=True
+        ):
+            votes.setdefault(query, []).append(
+                tuple(Verdict(i.id, i.text, failure=vote.reason) for i in claims)
                 if isinstance(vote, Failure)
                 else vote
             )
             # The tokens that each query took: its split, and every vote on its claims.
             usage[query] = usage.get(query, Usage()) + tokens
-        verdicts = {query: majority(row) for query, row in votes.items()}
-        for query, decided in verdicts.items():
-            reasons = [verdict.failure for verdict in decided]
+        verdicts: dict[str, _Verdicts] = {}
+        for query, ballots in votes.items():
+            verdicts[query] = majority(ballots)
+            reasons = [verdict.failure for verdict in verdicts[query]]
             if reasons[0] is not None and None not in reasons:
                 failures[query] = reasons[0]
         hits, items = _hits(gold, rankings, verdicts, failures, policies)
         notices = (
-            *self._notices(gold, verdicts, failures),
+            *self._notices(gold, verdicts, failures, contexts),
             *(self._vote_notices(votes) if self.votes > 1 else ()),
-            *self._long_documents(contexts),
         )
         if not self.texts:
             verdicts = {
@@ -167,29 +181,6 @@ class Claims(Matcher):
             provenance={"judge": {**self.facts, "answered_by": models}},
         )
 
-    def _ask(
-        self,
-        voters: Sequence[tuple[str, int]],
-        claims: Mapping[str, Sequence[Item]],
-        contexts: Mapping[str, Sequence[Context]],
-        session: JudgeSession,
-    ) -> Results[_Verdicts]:
-        """What each assessor says of the claims of its query."""
-        jobs: list[Job[_Verdicts]] = [
-            partial(
-                support,
-                claims[query],
-                contexts[query],
-                budget=self.budget,
-                assessor=assessor,
-                question=self.questions.get(query),
-                wording=session.prompts,
-            )
-            for query, assessor in voters
-        ]
-        stage = _JUDGING[self.votes > 1]
-        return session.run_jobs(jobs, stage, [query for query, _ in voters])
-
     @property
     def facts(self) -> dict[str, Any]:
         """What it takes to get the same judgements again."""
@@ -208,6 +199,7 @@ class Claims(Matcher):
         gold: Gold,
         verdicts: Mapping[str, Sequence[Verdict]],
         failures: Collection[str],
+        contexts: Mapping[str, Sequence[Context]],
     ) -> Iterator[Notice]:
         pairs = [(query, verdict) for query, row in verdicts.items() for verdict in row]
         valid = sum(verdict.failure is None for _, verdict in pairs)
@@ -242,6 +234,16 @@ class Claims(Matcher):
             why = f"no valid verdict and {count} neither way: {unknown[0][1]}"
             of = [query for query, _ in unknown]
             yield _notice("unjudged", len(of), "claim", "have", why, of)
+        long = [
+            query
+            for query, row in contexts.items()
+            for _, text in row
+            if len(text) > self.budget and tokens_of(text) > self.budget
+        ]
+        if long:
+            why = "read piece by piece, a call for each; cut into chunks they cost less"
+            text = f"longer than {self.budget} tokens: {why}"
+            yield _notice("long", len(long), "document", "are", text, long)
 
     def _vote_notices(self, votes: Mapping[str, Sequence[_Verdicts]]) -> list[Notice]:
         """Where votes differ, are tied or have failed."""
@@ -260,22 +262,6 @@ class Claims(Matcher):
             text += f"; {counted(sum(failed), 'vote')} failed, on {short}"
         divided = sum(map(bool, fewer))
         return [Notice("votes", divided, f"claims {text}", one=f"claim {text}")]
-
-    def _long_documents(
-        self, contexts: Mapping[str, Sequence[Context]]
-    ) -> Iterator[Notice]:
-        """A notice of documents that are read in pieces, since each piece is a call."""
-        budget = self.budget
-        queries = [
-            query
-            for query, row in contexts.items()
-            for _, text in row
-            if len(text) > budget and tokens_of(text) > budget
-        ]
-        if queries:
-            advice = "a call for each; cut into chunks they cost less"
-            text = f"longer than {budget} tokens: read piece by piece, {advice}"
-            yield _notice("long", len(queries), "document", "are", text, queries)
 
 
 def _by_place(queries: Sequence[str], values: Mapping[str, T]) -> dict[int, T]:
