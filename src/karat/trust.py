@@ -52,15 +52,8 @@ def compare_grades(
     Where people grade from 0 to 3 too, grades are compared, and 2 is where relevant
     begins. Any other scale is compared by relevant or not: a label above 0 by people,
     grade 2 or 3 by the judge.
-
-    Args:
-        runs: what each system retrieved, by its name.
-        judged: the judge's grades, from 0 to 3.
-        people: labels by people of the same documents; of several people, the label
-            in the middle counts, and alpha says how far they agree themselves.
-        existing: further labels that stay; the judge's side of the order has
-            them where it gave no grade, as the gold has that is completed with them.
-        metric: what the runs are ordered by, when there are several.
+    Of several people the label in the middle counts. Existing labels that stay are on
+    the judge's side of the order, where it gave no grade.
 
     Example:
         >>> people = {"q1": {"a": 1, "b": 0}, "q2": {"a": 0, "b": 1}}
@@ -102,10 +95,7 @@ def retest_changes(
 def compare_claims(
     result: Evaluation, people: ClaimLabels | Sequence[ClaimLabels]
 ) -> Agreement:
-    """How far a judge's verdicts on claims agree with those of people, or most of them.
-
-    The result is an evaluation by a judge of claims, as of `context_recall`.
-    """
+    """How far a judge's verdicts on claims agree with those of most people."""
     raters = [people] if isinstance(people, Mapping) else [*people]
     together, failed = middle(raters), 0
     judged: dict[str, dict[str, float]] = {}
@@ -198,11 +188,7 @@ def _scale(people: Labels, *, written: bool = False) -> str:
 
 @dataclass(frozen=True)
 class JudgeReport:
-    """The grades of a pool beside the labels that were there already, and their trust.
-
-    `labelled` documents of the pool had `existing` labels, which stay; `written` is all
-    that the files hold.
-    """
+    """The grades of a pool beside labels that stay, all that is written, and trust."""
 
     graded: GradedPool
     agreement: Agreement | None = None

@@ -69,11 +69,7 @@ class Rate(NamedTuple):
 
 
 class Order(NamedTuple):
-    """How alike people and judge order the runs, by the mean scores of each.
-
-    The means are of those queries, out of all that people labelled, that both labels
-    score for every run. Tau and rho are NaN where there is none, or no order.
-    """
+    """How alike people and judge order the runs, on queries that both score for all."""
 
     metric: str
     people: Mapping[str, float]
@@ -156,10 +152,7 @@ def _ranking(means: Mapping[str, float]) -> str:
 
 
 class GradeChanges(NamedTuple):
-    """How many grades changed when the same was asked again.
-
-    Documents without a grade the second time have failed, and count neither way.
-    """
+    """How many grades changed when the same was asked again; failures count not."""
 
     changed: int
     n: int
@@ -406,10 +399,7 @@ def _plain(fact: Any) -> Any:
 
 
 def read_claim_labels(path: str | os.PathLike[str]) -> dict[str, dict[str, bool]]:
-    """What people say of claims, from JSON Lines.
-
-    A line is a sample: its id, and `claims` of which each has a `text` and `supported`.
-    """
+    """What people say of claims, from JSON Lines of samples."""
     with open_binary(path) as stream:
         lines = stream.read().split(b"\n")
     labels: dict[str, dict[str, bool]] = {}

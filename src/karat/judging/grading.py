@@ -42,10 +42,7 @@ Pool = Mapping[str, Mapping[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """How well one document answers one query, and the judge's own reason.
-
-    `disagreement` is the share of the valid votes that gave another grade.
-    """
+    """How well a document answers a query, and the share of votes that differ."""
 
     grade: int
     reason: str = ""

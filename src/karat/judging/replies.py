@@ -224,14 +224,7 @@ def _spelled_out(value: object) -> object:
 
 
 def read_numbers(value: object) -> list[int] | None:
-    """A list of whole numbers, however the model wrote them; None if it is not one.
-
-    Example:
-        >>> read_numbers([1, "2", 3.0]), read_numbers(4), read_numbers(["a"])
-        ([1, 2, 3], [4], None)
-        >>> read_numbers("1, 2"), read_numbers("none"), read_numbers(None)
-        ([1, 2], [], [])
-    """
+    """A list of whole numbers, however the model wrote them; None if it is not one."""
     if isinstance(value, str):
         value = _LISTED.split(value.strip().removeprefix("[").removesuffix("]"))
     values: list[Any] = value if isinstance(value, list) else [value]
@@ -264,12 +257,7 @@ def _number(value: object) -> int | None:
 
 
 def read_flag(value: object) -> bool | None:
-    """Yes or no, however the model wrote it; None if it is neither.
-
-    Example:
-        >>> read_flag("true"), read_flag(0), read_flag("maybe")
-        (True, False, None)
-    """
+    """Yes or no, however the model wrote it; None if it is neither."""
     if isinstance(value, str):
         value = value.strip().lower()
     return _FLAGS.get(value) if isinstance(value, str | int | float | None) else None

@@ -70,10 +70,7 @@ class JudgeSession:
     def of(
         judge: Any, settings: Settings | None = None, prompts: Any = None
     ) -> "JudgeSession":
-        """A session from one, a client, the name of a model, or a function.
-
-        A function is given the prompt's text and returns the reply's.
-        """
+        """A session from one, a client, the name of a model, or a function."""
         if isinstance(judge, JudgeSession):
             return judge
         return JudgeSession(judge, settings or Settings(), prompts=prompts)

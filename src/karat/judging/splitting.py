@@ -23,10 +23,7 @@ _GATHERING = Stage("listing claims of", "query")
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Gold with claims for every reference answer that could be split.
-
-    Of the others the failures say why; `usage` has the tokens that each query took.
-    """
+    """Gold with claims for every reference that could be split, and why others not."""
 
     gold: Gold
     failures: Mapping[str, str] = field(default_factory=dict)

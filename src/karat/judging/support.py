@@ -42,10 +42,7 @@ _Claims: TypeAlias = Mapping[int, str]
 
 
 class _Answered(NamedTuple):
-    """Claims beside contexts, the valid verdicts by claim, and why others have none.
-
-    `invalid` are the prompts whose replies could not be used.
-    """
+    """Claims beside contexts, the valid verdicts, and prompts without a valid reply."""
 
     claims: _Claims
     contexts: Sequence[Context]
@@ -151,10 +148,7 @@ def _follow_ups(
 def _read_verdicts(
     text: str, numbers: Mapping[int, int], contexts: Sequence[Context]
 ) -> tuple[dict[int, Verdict], str]:
-    """The valid verdicts of a reply, and what is wrong with the rest of it.
-
-    One made-up claim and none of it counts.
-    """
+    """The valid verdicts of a reply, and what is wrong with the rest of it."""
     reply = read_object(text, (passage for _, passage in contexts))
     if isinstance(reply, str):
         return {}, reply
@@ -258,15 +252,16 @@ def majority(votes: Sequence[Sequence[Verdict]]) -> tuple[Verdict, ...]:
     """
     if len(votes) == 1:
         return tuple(votes[0])
-    return tuple(map(_vote, zip(*votes, strict=True)))
-
-
-def _vote(ballots: Sequence[Verdict]) -> Verdict:
-    valid = [verdict for verdict in ballots if verdict.failure is None]
-    if not valid:
-        return ballots[0]
-    supported = sum(verdict.supported for verdict in valid) * 2 > len(valid)
-    winners = [verdict for verdict in valid if verdict.supported == supported]
-    winners.sort(key=lambda v: (v.rank or 0, bool(v.against), bool(v.partial)))
-    middle = winners[(len(winners) - 1) // 2]
-    return replace(middle, disagreement=1 - len(winners) / len(ballots))
+    decided = []
+    for ballots in zip(*votes, strict=True):
+        valid = [verdict for verdict in ballots if verdict.failure is None]
+        if not valid:
+            decided.append(ballots[0])
+            continue
+        supported = sum(verdict.supported for verdict in valid) * 2 > len(valid)
+        winners = [verdict for verdict in valid if verdict.supported == supported]
+        winners.sort(key=lambda v: (v.rank or 0, bool(v.against), bool(v.partial)))
+        middle = winners[(len(winners) - 1) // 2]
+        share = len(winners) / len(ballots)
+        decided.append(replace(middle, disagreement=1 - share))
+    return tuple(decided)

@@ -10,7 +10,7 @@ import traceback
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import Future, InvalidStateError
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple, TypeAlias, TypeVar
@@ -96,7 +96,7 @@ class FunctionClient:
         return Reply(text)
 
 
-class ErrorGuard:
+class ErrorGuard(AbstractContextManager["ErrorGuard"]):
     """Keeps whatever the user's code raises, of any kind; leaving the program, too.
 
     An interrupt goes through, unless it is to be raised in another thread.
@@ -107,8 +107,6 @@ class ErrorGuard:
 
     def __init__(self, *, interrupts: bool = False) -> None:
         self._interrupts = interrupts
-
-    def __enter__(self) -> None: ...
 
     def __exit__(self, kind: object, error: BaseException | None, _: object) -> bool:
         if isinstance(error, SystemExit):

@@ -285,10 +285,7 @@ def read_reply(
 
 
 def shortened(reply: Reply, sent: str, endpoint: str) -> Refused | None:
-    """The error for a reply to a prompt that the server has cut, as Ollama does.
-
-    It is noticed where the server counts far fewer tokens than were sent.
-    """
+    """The error where a server, as Ollama, counts far fewer tokens than were sent."""
     read = reply.usage.prompt_tokens
     limit = read * _CHARACTERS_PER_TOKEN
     if read < _SMALLEST_CONTEXT or len(sent) <= limit:
@@ -304,10 +301,7 @@ def shortened(reply: Reply, sent: str, endpoint: str) -> Refused | None:
 
 
 def read_stream(content: bytes) -> dict[str, Any] | None:
-    r"""The completion in server-sent events, or None if there are none.
-
-    Events that break off before their end are not complete, and so no completion.
-    """
+    """The completion in server-sent events, or None if there is no whole one."""
     if not content.lstrip().startswith((b"data:", b"event:", b":")):
         return None
     completion: dict[str, Any] = {}

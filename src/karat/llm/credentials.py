@@ -205,8 +205,6 @@ def _spellings(letter: str) -> str:
 
 def _base64(secret: str) -> Iterator[str]:
     """What base64 makes of a secret, wherever it begins in the encoded text."""
-    if len(secret) < _MIN_SECRET:
-        return
     data = secret.encode("utf-8", "surrogatepass")
     for offset in range(3):
         code = base64.b64encode(bytes(offset) + data).decode()

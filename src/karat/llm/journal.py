@@ -14,11 +14,15 @@ import sys
 import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    suppress,
+)
 from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from karat.data.judgements import Prompt, Reply, Usage
@@ -107,7 +111,7 @@ class Contents(NamedTuple):
         return self.entries, self.errors, int(tokens)
 
 
-class Journal:
+class Journal(AbstractContextManager["Journal"]):
     """Replies by the key of their prompt, in a file that survives every crash.
 
     One thread may read while another writes. Without a path nothing is kept. A journal
@@ -139,9 +143,6 @@ class Journal:
             raise UsageError(f"{_NO_JOURNAL} {path}: {reason}") from None
         except sqlite3.DatabaseError as error:
             raise self._damaged(error) from None
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._writer.close()
@@ -265,11 +266,11 @@ class PromptKeys:
 
 def reply_limit(parameters: Mapping[str, Any]) -> float:
     """The longest reply that parameters allow, in tokens."""
-    limits = (parameters.get(name) for name in REPLY_LIMITS)
+    limits = map(parameters.get, REPLY_LIMITS)
     return min((n for n in limits if isinstance(n, int | float)), default=inf)
 
 
-class Replies:
+class Replies(AbstractAsyncContextManager["Replies"]):
     """The replies of one run: those in the journal that it uses, and its new ones.
 
     A thread writes new ones, a batch at a time. While one batch is written the next one
@@ -287,9 +288,6 @@ class Replies:
         self._written: asyncio.Future[None] | None = None
         self._writing: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="karat-journal")
-
-    async def __aenter__(self) -> Self:
-        return self
 
     async def __aexit__(self, *_: object) -> None:
         if self._writing is not None:
@@ -367,7 +365,7 @@ class Replies:
         )
 
 
-class ProcessLock:
+class ProcessLock(AbstractContextManager["ProcessLock"]):
     """Lets one process at a time ask for the reply to a prompt.
 
     The lock of a prompt is a lock on one byte of an empty file beside the journal, at
@@ -384,9 +382,6 @@ class ProcessLock:
             # A writable journal may be in a folder where no file can be made.
             with suppress(OSError):
                 self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         if self._file is not None:
@@ -435,17 +430,13 @@ def make_private_folder(folder: Path) -> None:
             write_file(folder / ".gitignore", "*\n")
 
 
-def _wal(path: Path) -> Path:
-    """The file in which SQLite keeps the latest pages."""
-    return path.with_name(f"{path.name}-wal")
-
-
 def _connect(path: Path | None, *, read_only: bool = False) -> sqlite3.Connection:
     """A connection to the journal at a path, or in memory if that is None."""
     target = ":memory:" if path is None else str(path)
     if path is not None and read_only:
         # Without a WAL, SQLite would need to make files in a read-only folder.
-        mode = "mode=ro" if _wal(path).exists() else "immutable=1"
+        has_wal = path.with_name(f"{path.name}-wal").exists()
+        mode = "mode=ro" if has_wal else "immutable=1"
         target = f"file:{quote(target)}?{mode}"
     # One thread reads and one writes; SQLite's own lock separates them.
     connection = sqlite3.connect(

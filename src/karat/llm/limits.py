@@ -148,12 +148,7 @@ class Prices:
 
     @staticmethod
     def read(value: "Prices | str | Sequence[float]") -> "Prices":
-        """Prices as they are, as two numbers, or as text.
-
-        Example:
-            >>> Prices.read("0.15,0.6")
-            Prices(prompt=0.15, completion=0.6)
-        """
+        """Prices as they are, as two numbers, or as text: `"0.15,0.6"`."""
         if isinstance(value, Prices):
             return value
         try:
@@ -231,11 +226,7 @@ class CallSizes:
 
 @dataclass(eq=False)
 class Budget:
-    """Counts calls, tokens and cost, and tells when the next call would exceed a limit.
-
-    Each call under way reserves what it may cost, so that many calls at once do not
-    exceed the limit together.
-    """
+    """Counts calls, tokens and cost, and tells when a call would exceed a limit."""
 
     prices: Prices | None = None
     max_calls: int | None = None

@@ -331,10 +331,7 @@ def _note(
 
 
 def load_object(spelling: str, folder: Path) -> Any:
-    """The object that `module:name` spells.
-
-    Its module is one of a folder, as its file is now, or one that is installed.
-    """
+    """The object that `module:name` spells, of a folder as it is now, or installed."""
     if "://" in spelling:
         raise UsageError(f"an address is asked with --http {spelling}")
     module, _, name = spelling.partition(":")

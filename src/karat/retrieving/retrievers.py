@@ -152,11 +152,6 @@ def _langchain(retriever: Any, question: Question) -> Ask:
     )
 
 
-def _llama_index(retriever: Any, question: Question) -> Ask:
-    ask: Ask = _with_depth(retriever, question.k).retrieve
-    return ask
-
-
 def _store(store: Any, _: Question) -> Ask:
     kind = type(store).__name__
     raise UsageError(f"{kind} is no retriever, but makes one: pass .as_retriever()")
@@ -309,7 +304,7 @@ _Kind: TypeAlias = tuple[Callable[[Any], bool], Callable[[Any, Question], Ask]]
 _KINDS: Final[tuple[_Kind, ...]] = (
     (_has("invoke", "get_num_tokens"), _model),
     (_has("invoke", "ainvoke"), _langchain),
-    (_has("retrieve", "aretrieve"), _llama_index),
+    (_has("retrieve", "aretrieve"), lambda r, q: _with_depth(r, q.k).retrieve),
     (_has("as_retriever"), _store),
     (_from("bm25s", "retrieve"), _bm25s),
     (_has("run", "inputs", "add_component"), _haystack_pipeline),
