@@ -17,6 +17,7 @@ from karat.extend import (
     Settings,
     run_sync,
 )
+from karat.llm.dry_run import Estimate, rehearse
 from karat.llm.run_jobs import Job, Results, run_jobs
 from tests.llm.fault_server import REPAIR, verdicts
 
@@ -28,6 +29,13 @@ SCHEMA: dict[str, Any] = {
     "required": ["verdicts"],
     "additionalProperties": False,
 }
+
+
+def estimate(
+    jobs: Sequence[Job[T]], client: Client, settings: Settings, **assumed: Any
+) -> Estimate:
+    """What a run of jobs would take."""
+    return run_sync(partial(rehearse, jobs, client, settings, **assumed))[0]
 
 
 def run_jobs_sync(

@@ -25,10 +25,9 @@ from karat.extend import (
     Settings,
     UsageError,
 )
-from karat.llm.dry_run import estimate
 from karat.llm.journal import Journal, ProcessLock
 from tests.llm.fault_server import verdicts
-from tests.llm.judges import Scripted, jobs, right, run_jobs_sync
+from tests.llm.judges import Scripted, estimate, jobs, right, run_jobs_sync
 
 
 @pytest.fixture

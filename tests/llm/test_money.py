@@ -19,12 +19,11 @@ from karat.extend import (
     Reply,
     Settings,
 )
-from karat.llm.dry_run import estimate
 from karat.llm.journal import Journal
 from karat.llm.limits import Budget, Progress, estimate_usage
 from karat.llm.openai_client import OpenAIClient
 from tests.llm.fault_server import FaultServer
-from tests.llm.judges import SCHEMA, Scripted, jobs, right, run_jobs_sync
+from tests.llm.judges import SCHEMA, Scripted, estimate, jobs, right, run_jobs_sync
 
 BILLED = {"prompt_tokens": 500, "completion_tokens": 4096}
 

@@ -24,11 +24,10 @@ from karat.extend import (
     UsageError,
 )
 from karat.llm import journal
-from karat.llm.dry_run import estimate
 from karat.llm.limits import Progress
 from karat.llm.run_jobs import Calls, run_jobs
 from tests.llm.fault_server import verdicts
-from tests.llm.judges import Scripted, grade, jobs, right, run_jobs_sync
+from tests.llm.judges import Scripted, estimate, grade, jobs, right, run_jobs_sync
 
 
 @pytest.fixture

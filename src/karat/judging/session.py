@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -12,7 +12,7 @@ from karat.data.judgements import Failure, Prompt, Usage
 from karat.errors import OfflineMissError, UsageError
 from karat.judging.prompts import Prompts
 from karat.llm.callables import FunctionClient, run_sync
-from karat.llm.dry_run import Estimate, estimate, unanswered
+from karat.llm.dry_run import Estimate, rehearse
 from karat.llm.http import check_endpoint
 from karat.llm.limits import Budget, Client, Settings, Stage
 from karat.llm.openai_client import OpenAIClient
@@ -108,15 +108,16 @@ class JudgeSession:
         try:
             results = await run_jobs(jobs, self.client, self.settings, stage)
         except OfflineMissError:
-            raise self._missing(jobs, stage, queries) from None
+            raise await self._missing(jobs, stage, queries) from None
         self.failed.update(row.kind for row in results if isinstance(row, Failure))
         return results
 
-    def _missing(
+    async def _missing(
         self, jobs: Sequence[Any], stage: Stage, queries: Sequence[str]
     ) -> OfflineMissError:
         """How many jobs lack a reply while no call may be made, and which is first."""
-        missing = unanswered(jobs, self.client, self.settings)
+        _, results = await rehearse(jobs, self.client, self.settings)
+        missing = [row for row, result in enumerate(results) if result is None]
         first = ""
         if missing and queries:
             first = f", the first for query {queries[missing[0]]!r}"
@@ -145,18 +146,13 @@ class DryRun(JudgeSession):
         self, jobs: Sequence[Job[T]], stage: Stage = _ROWS, queries: Sequence[str] = ()
     ) -> Results[T]:
         """Carry every job through with replies of the journal or assumed ones."""
-        results: list[T | Failure] = [Failure("not asked")] * len(jobs)
-
-        def follow(row: int) -> Generator[Any, Any, None]:
-            results[row] = yield from jobs[row]()
-
-        rows = [partial(follow, row) for row in range(len(jobs))]
-        part = estimate(rows, self.client, self.settings, _assume)
+        part, results = await rehearse(jobs, self.client, self.settings, _assume)
         if part.calls and self.settings.offline:
-            raise self._missing(jobs, stage, queries)
+            raise await self._missing(jobs, stage, queries)
         if jobs:
             self.parts.append(replace(part, stages=((stage, len(jobs)),)))
-        return Results(results, [Usage()] * len(jobs))
+        rows = (Failure("not asked") if row is None else row for row in results)
+        return Results(rows, [Usage()] * len(jobs))
 
     def check(self) -> None:
         """Refuse what the run itself would be refused for, before its first call."""

@@ -1,16 +1,16 @@
 """Estimating the calls, tokens and cost of a run without making a call."""
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
-from karat.data.judgements import Prompt, Reply, Usage
+from karat.data.judgements import Failure, Prompt, Reply, Usage
 from karat.data.tables import amount, counted
-from karat.errors import CallError, Refused
-from karat.llm.journal import Journal, Replies
+from karat.llm.journal import Journal, ProcessLock, Replies
 from karat.llm.limits import Client, Settings, Stage, estimate_usage, tokens_of
-from karat.llm.run_jobs import Job
+from karat.llm.run_jobs import Calls, Job, JobRunner, Stopped
 
+T = TypeVar("T")
 # Models write longer replies than those assumed, and JSON has shorter tokens.
 _LONGER = 1.5
 
@@ -53,90 +53,69 @@ class Estimate:
         }
 
 
-def estimate(
-    jobs: Sequence[Job[Any]],
+async def rehearse(
+    jobs: Sequence[Job[T]],
     client: Client,
-    settings: Settings | None = None,
-    assume: Callable[[Prompt], str | None] | None = None,
-) -> Estimate:
-    """The calls and tokens a run would need now, given the replies in the journal.
+    settings: Settings,
+    assume: Callable[[Prompt], str | None] = lambda _: None,
+) -> tuple[Estimate, list[T | Failure | None]]:
+    """The calls and tokens a run would need now, and what its jobs would come to.
 
-    Each job is followed as far as replies are known. `assume` may make up a likely
-    reply to a prompt, so that a job can be followed further. Nothing is written.
+    Replies are those of the journal, or assumed ones; a job that lacks one is None.
     """
-    settings = settings or Settings()
+    results: list[T | Failure | None] = []
     with Journal(settings.journal, read_only=True) as journal:
-        replay = _Replay(journal, client, settings, assume)
-        unseen = sum(not replay.finishes(job) for job in jobs)
-    usage = sum(replay.usage.values(), Usage())
-    return Estimate(
+        calls = _AssumedCalls(journal, client, settings, assume)
+        runner = JobRunner(jobs, calls, settings)
+        for row in range(len(jobs)):
+            try:
+                results.append(await runner.converse(row))
+            except Stopped:
+                results.append(None)
+    usage = sum(calls.usage.values(), Usage())
+    estimate = Estimate(
         rows=len(jobs),
-        calls=len(replay.usage),
-        cached=len(replay.cached),
+        calls=len(calls.usage),
+        cached=len(calls.kept),
         prompt_tokens=usage.prompt_tokens,
         completion_tokens=usage.completion_tokens,
         cost=settings.prices.cost(usage) if settings.prices else None,
-        unseen=unseen,
+        unseen=results.count(None),
     )
+    return estimate, results
 
 
-def unanswered(
-    jobs: Sequence[Job[Any]], client: Client, settings: Settings
-) -> list[int]:
-    """The positions of the jobs for which the journal lacks a reply."""
-    with Journal(settings.journal, read_only=True) as journal:
-        replay = _Replay(journal, client, settings)
-        return [row for row, job in enumerate(jobs) if not replay.finishes(job)]
-
-
-class _Replay:
-    """Runs jobs on the replies of the journal, and on assumed ones."""
+class _AssumedCalls(Calls):
+    """Replies of the journal, and assumed ones in place of calls."""
 
     def __init__(
         self,
         journal: Journal,
         client: Client,
         settings: Settings,
-        assume: Callable[[Prompt], str | None] | None = None,
+        assume: Callable[[Prompt], str | None],
     ) -> None:
+        replies = Replies(journal, client, settings)
+        super().__init__(client, settings, replies, ProcessLock(None))
         self.usage: dict[bytes, Usage] = {}
-        self.cached: set[bytes] = set()
-        self._replies = Replies(journal, client, settings)
+        self.kept: set[bytes] = set()
         self._reply_sizes = journal.reply_sizes(client.endpoint, client.model)
-        self._reply_tokens = settings.reply_tokens
         self._assume = assume
 
-    def finishes(self, job: Job[Any]) -> bool:
-        """Whether a job gets every reply that it needs."""
-        conversation: Generator[Any, Any, Any] = job()
-        try:
-            prompt = next(conversation)
-            while True:
-                several = prompt if isinstance(prompt, list) else [prompt]
-                replies = [self._reply(one) for one in several]
-                if None in replies:
-                    return False
-                refused = [r for r in replies if isinstance(r, CallError)]
-                if refused:
-                    prompt = conversation.throw(refused[0])
-                else:
-                    received = replies if several is prompt else replies[0]
-                    prompt = conversation.send(received)
-        except (StopIteration, CallError):
-            return True
-        finally:
-            conversation.close()
-
-    def _reply(self, prompt: Prompt) -> Reply | CallError | None:
-        key = self._replies.keys.of(prompt)
-        if (entry := self._replies.find(key)) is not None:
-            self.cached.add(key)
-            is_reply = entry.status in ("ok", "invalid")
-            return entry.reply if is_reply else Refused(entry.reply.text)
-        text = self._assume(prompt) if self._assume else None
-        size: float | None = self._reply_tokens
+    async def reply(self, prompt: Prompt) -> tuple[bytes, Reply]:
+        key = self.replies.keys.of(prompt)
+        if (entry := self.replies.find(key)) is not None:
+            self.kept.add(key)
+            return self.received(key, entry)
+        text = self._assume(prompt)
+        size: float | None = self._settings.reply_tokens
         if size is None:
             assumed = None if text is None else _LONGER * tokens_of(text)
             size = self._reply_sizes.get(prompt.name, assumed)
         self.usage[key] = estimate_usage(prompt, None if size is None else round(size))
-        return None if text is None else Reply(text)
+        if text is None:
+            raise Stopped
+        return key, Reply(text)
+
+    async def mark_invalid(self, keys: list[bytes]) -> None:
+        """Nothing is written."""

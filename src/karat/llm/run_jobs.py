@@ -120,19 +120,19 @@ async def run_jobs(
         lock = stack.enter_context(ProcessLock(None if offline else path))
         calls = Calls(client, settings, replies, lock)
         keeps = path is not None and getattr(client, "persistent", True)
-        return await _JobRunner(jobs, calls, settings, stage, keeps).run()
+        return await JobRunner(jobs, calls, settings, stage, keeps).run()
 
 
 @dataclass(eq=False)
-class _JobRunner(Generic[T]):
+class JobRunner(Generic[T]):
     """Runs all jobs, as many at a time as there may be calls."""
 
     _jobs: Sequence[Job[T]]
     _calls: "Calls"
     _settings: Settings
-    _stage: Stage | None
+    _stage: Stage | None = None
     # Whether another process finds the replies again.
-    _keeps_replies: bool
+    _keeps_replies: bool = False
     _results: dict[int, T | Failure] = field(default_factory=dict)
     _usage: dict[int, Usage] = field(default_factory=dict)
     _models: set[str] = field(default_factory=set)
@@ -141,6 +141,7 @@ class _JobRunner(Generic[T]):
     _started: float = field(default_factory=time.monotonic)
 
     async def run(self) -> Results[T]:
+        """The result of each job, or why the run stopped early."""
         order = range(len(self._jobs))
         rows = iter(order)
         if self._stage is not None:
@@ -178,7 +179,7 @@ class _JobRunner(Generic[T]):
                 return
             calls = self._calls.budget.calls
             try:
-                result = await self._converse(row)
+                result = await self.converse(row)
             except Stopped:
                 return
             self._with_calls += self._calls.budget.calls > calls
@@ -189,7 +190,8 @@ class _JobRunner(Generic[T]):
             if row % _ROWS_BETWEEN_YIELDS == 0:
                 await asyncio.sleep(0)
 
-    async def _converse(self, row: int) -> T | Failure:
+    async def converse(self, row: int) -> T | Failure:
+        """The result of one job, or why there is none."""
         conversation: Generator[Any, Any, T] = self._jobs[row]()
         exchanges: list[tuple[Prompt, bytes, Reply]] = []
         try:
@@ -342,8 +344,10 @@ class Calls:
             # Shielded: cancelling one who waits must not cancel the call of another.
             entry = await asyncio.shield(call)
             entry = replace(entry, reply=replace(entry.reply, cached=True))
-        if entry is None:
-            entry = await self._ask(key, prompt)
+        return self.received(key, entry or await self._ask(key, prompt))
+
+    def received(self, key: bytes, entry: Entry) -> tuple[bytes, Reply]:
+        """The reply of an entry, or the error that it stands for."""
         if entry.status == "invalid":
             self._invalid.add(key)
         if entry.status in ("ok", "invalid"):
