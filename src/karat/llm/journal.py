@@ -280,10 +280,13 @@ class Replies(AbstractAsyncContextManager["Replies"]):
 
     def __init__(self, journal: Journal, client: Client, settings: Settings) -> None:
         self.keys = PromptKeys(client)
-        self.lost = 0
+        self.lost = self.cached = 0
+        # Whether the model has answered a prompt, now or in an earlier run.
+        self.answered = False
         self.get = journal.get
         self._journal, self._settings = journal, settings
         self._limit = reply_limit(client.parameters)
+        self._new: set[bytes] = set()
         self._batch: list[tuple[bytes, Prompt, Entry]] = []
         self._written: asyncio.Future[None] | None = None
         self._writing: asyncio.Task[None] | None = None
@@ -294,16 +297,21 @@ class Replies(AbstractAsyncContextManager["Replies"]):
             await self._writing
         self._thread.shutdown()
 
-    def find(self, key: bytes, *, is_new: bool = False) -> Entry | None:
-        """The entry of a prompt; any of them, if this run has asked for it."""
+    def find(self, key: bytes) -> Entry | None:
+        """The entry of a prompt, if it is to be used; any that is of this run."""
         entry = self.get(key)
-        if entry is None or is_new or self._settings.offline:
-            return entry
-        # What was cut off may be whole under a larger limit.
-        if entry.reply.cut and self._limit > entry.limit:
+        if entry is None:
             return None
-        again = entry.status == "transient" or self._settings.retry_errors
-        return None if entry.status != "ok" and again else entry
+        if key not in self._new and not self._settings.offline:
+            # What was cut off may be whole under a larger limit.
+            if entry.reply.cut and self._limit > entry.limit:
+                return None
+            again = entry.status == "transient" or self._settings.retry_errors
+            if entry.status != "ok" and again:
+                return None
+        self.cached += 1
+        self.answered |= entry.status == "ok"
+        return entry
 
     def missing(self, prompt: Prompt) -> OfflineMissError:
         """The error where a prompt has no entry, and no call may be made."""
@@ -318,7 +326,7 @@ class Replies(AbstractAsyncContextManager["Replies"]):
             "get it"
         )
 
-    async def write(self, key: bytes, prompt: Prompt, entry: Entry) -> None:
+    async def write(self, key: bytes, prompt: Prompt, entry: Entry) -> Entry:
         """Store the entry of a prompt; it is on the disk when this returns."""
         self._batch.append((key, prompt, entry))
         if self._written is None:
@@ -327,6 +335,8 @@ class Replies(AbstractAsyncContextManager["Replies"]):
             self._writing = asyncio.create_task(self._write_batches())
         # Shielded: a caller that is cancelled must not cancel the batch of all.
         await asyncio.shield(self._written)
+        self._new.add(key)
+        return entry
 
     async def mark_invalid(self, keys: list[bytes]) -> None:
         """Mark replies that no judge could use."""

@@ -4,7 +4,6 @@ import asyncio
 import logging
 import time
 from collections.abc import (
-    Awaitable,
     Callable,
     Generator,
     Iterable,
@@ -29,6 +28,7 @@ from karat.errors import (
     IncompleteError,
     InvalidReply,
     KaratError,
+    OfflineMissError,
     Refused,
     Transient,
 )
@@ -157,7 +157,8 @@ class JobRunner(Generic[T]):
             await asyncio.gather(*workers, return_exceptions=True)
         calls = self._calls
         # A wrong key may be why nothing at all was answered.
-        problem = calls.problem or (None if calls.answered else calls.fatal)
+        answered = calls.replies.answered
+        problem = calls.problem or (None if answered else calls.fatal)
         if isinstance(problem, IncompleteError):
             raise IncompleteError(
                 problem.reason,
@@ -181,6 +182,9 @@ class JobRunner(Generic[T]):
             try:
                 result = await self.converse(row)
             except Stopped:
+                return
+            except (IncompleteError, OfflineMissError) as error:
+                self._calls.stop(error)
                 return
             self._with_calls += self._calls.budget.calls > calls
             self._results[row] = result
@@ -269,7 +273,7 @@ class JobRunner(Generic[T]):
                 total,
                 failed=self._failed,
                 calls=budget.calls,
-                cached=self._calls.cached,
+                cached=self._calls.replies.cached,
                 prompt_tokens=budget.prompt_tokens,
                 completion_tokens=budget.completion_tokens,
                 cost=budget.cost,
@@ -291,16 +295,11 @@ class Calls:
         self.budget = settings.budget or Budget(
             settings.prices, settings.max_calls, settings.max_cost
         )
-        self.cached = 0
         self.replies = replies
         self._client, self._settings, self._lock = client, settings, lock
         # Also holds back the calls of a job that asks several prompts at once.
         self._slots = asyncio.Semaphore(settings.concurrency)
         self._under_way: dict[bytes, asyncio.Future[Entry]] = {}
-        self._new: set[bytes] = set()
-        self._invalid: set[bytes] = set()
-        # Whether the model has answered a prompt, now or in an earlier run.
-        self.answered = False
         self.fatal: Refused | None = None
         self._health = EndpointHealth(settings.patience)
         self._turn = asyncio.Lock()
@@ -336,10 +335,9 @@ class Calls:
     async def reply(self, prompt: Prompt) -> tuple[bytes, Reply]:
         """The key of the prompt and its reply; a `CallError` when there is none."""
         key = self.replies.keys.of(prompt)
-        entry = self._find(key)
+        entry = self.replies.find(key)
         if entry is None and self._settings.offline:
-            self.stop(self.replies.missing(prompt))
-            raise Stopped
+            raise self.replies.missing(prompt)
         if entry is None and (call := self._under_way.get(key)) is not None:
             # Shielded: cancelling one who waits must not cancel the call of another.
             entry = await asyncio.shield(call)
@@ -348,8 +346,6 @@ class Calls:
 
     def received(self, key: bytes, entry: Entry) -> tuple[bytes, Reply]:
         """The reply of an entry, or the error that it stands for."""
-        if entry.status == "invalid":
-            self._invalid.add(key)
         if entry.status in ("ok", "invalid"):
             return key, entry.reply
         kind = Refused if entry.status == "refused" else Transient
@@ -359,18 +355,8 @@ class Calls:
 
     async def mark_invalid(self, keys: list[bytes]) -> None:
         """Mark replies that no judge could use."""
-        if new := [key for key in keys if key not in self._invalid]:
-            self._invalid.update(new)
-            if not self._settings.offline:
-                await self._write(self.replies.mark_invalid(new))
-
-    def _find(self, key: bytes) -> Entry | None:
-        """The entry in the journal, if it is to be used."""
-        entry = self.replies.find(key, is_new=key in self._new)
-        if entry is not None:
-            self.cached += 1
-            self.answered |= entry.status == "ok"
-        return entry
+        if keys and not self._settings.offline:
+            await self.replies.mark_invalid(keys)
 
     async def _ask(self, key: bytes, prompt: Prompt) -> Entry:
         """Call, unless another process on this journal is calling or has called.
@@ -388,11 +374,11 @@ class Calls:
                     await self.wait(_POLL_SECONDS)
                     if self.problem is not None:
                         raise Stopped
-                    if (entry := self._find(key)) is not None:
+                    if (entry := self.replies.find(key)) is not None:
                         break
                 else:
                     # The other process may have stored its reply just before.
-                    entry = self._find(key) or await self._call(key, prompt)
+                    entry = self.replies.find(key) or await self._call(key, prompt)
             call.set_result(entry)
             return entry
         finally:
@@ -403,19 +389,6 @@ class Calls:
                 call.set_exception(Stopped())
                 # Marked as retrieved, since nobody may be waiting for it.
                 call.exception()
-
-    async def _store(self, key: bytes, prompt: Prompt, entry: Entry) -> Entry:
-        await self._write(self.replies.write(key, prompt, entry))
-        self._new.add(key)
-        self._invalid.discard(key)
-        return entry
-
-    async def _write(self, writing: Awaitable[None]) -> None:
-        try:
-            await writing
-        except IncompleteError as error:
-            self.stop(error)
-            raise Stopped from None
 
     async def _call(self, key: bytes, prompt: Prompt) -> Entry:
         """Call until there is an answer, or no more attempts are left.
@@ -433,14 +406,15 @@ class Calls:
             except Stopped:
                 if failed is not None and (last is None or suspect):
                     # Stored, so that the next run knows which prompts failed before.
-                    await self._store(key, prompt, failed)
+                    await self.replies.write(key, prompt, failed)
                 raise
             attempts += 1
             if isinstance(result, Reply):
-                self.answered = True
+                self.replies.answered = True
                 self._count_cut_off(key, result.usage.completion_tokens, cut=result.cut)
                 reply = replace(result, text=storable(result.text))
-                return await self._store(key, prompt, Entry("ok", reply, attempts))
+                entry = Entry("ok", reply, attempts)
+                return await self.replies.write(key, prompt, entry)
             billed += Usage(*result.tokens or (0, 0))
             reason = Reply(self.reason(result), billed)
             failed = Entry("transient", reason, attempts, cause=result.__cause__)
@@ -448,12 +422,12 @@ class Calls:
                 reason = replace(reason, cut=result.cut)
                 failed = replace(failed, status="refused", reply=reason)
                 if self._is_final(key, result):
-                    await self._store(key, prompt, failed)
+                    await self.replies.write(key, prompt, failed)
                 return failed
             if self._health.is_down and not suspect:
                 continue
             if attempts >= self._settings.max_attempts:
-                return await self._store(key, prompt, failed)
+                return await self.replies.write(key, prompt, failed)
             await self.wait(self._backoff.wait(attempts, result.retry_after))
 
     async def _attempt(
@@ -525,7 +499,7 @@ class Calls:
         """Whether a refusal is kept, rather than asked for again by the next run."""
         received = problem.tokens[1] if problem.tokens else 0
         self._count_cut_off(key, received, cut=problem.cut)
-        if not problem.always or (problem.unless_answered and self.answered):
+        if not problem.always or (problem.unless_answered and self.replies.answered):
             return True
         self.fatal = Refused(self.reason(problem), always=True)
         if not problem.forbidden or self._health.forbids_all(key):
