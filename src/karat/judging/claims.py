@@ -202,8 +202,8 @@ class Claims(Matcher):
         contexts: Mapping[str, Sequence[Context]],
     ) -> Iterator[Notice]:
         pairs = [(query, verdict) for query, row in verdicts.items() for verdict in row]
-        valid = sum(verdict.failure is None for _, verdict in pairs)
-        session = self.session
+        failed = [(query, one.failure) for query, one in pairs if one.failure]
+        session, valid = self.session, len(pairs) - len(failed)
         if calibration := calibration_of(self.facts, session.settings.journal):
             kind, how = "calibrated", f"judged by {session.source}; {calibration}"
         else:
@@ -218,8 +218,8 @@ class Claims(Matcher):
         for label, what in _LABELS.items():
             if of := [query for query, verdict in pairs if verdict.label == label]:
                 yield _notice(label, len(of), "claim", "are", what, of)
-        every = [query for query in gold.queries if not gold.claims.get(query)]
-        if without := [query for query in every if query not in failures]:
+        others = {query for query, row in gold.claims.items() if row}.union(failures)
+        if without := [query for query in gold.queries if query not in others]:
             why = "no claims: no reference, an empty one, or no statement"
             yield _notice("claims", len(without), "query", "have", why, without)
         if session.loses_replies:
@@ -228,12 +228,10 @@ class Claims(Matcher):
                 "karat.extend.FunctionClient(function, version=...) keeps its replies"
             )
             yield _notice("passing", valid, "claim", "were", why)
-        unknown = [(q, v.failure) for q, v in pairs if v.failure and q not in failures]
-        if unknown:
-            count = "counts" if len(unknown) == 1 else "count"
-            why = f"no valid verdict and {count} neither way: {unknown[0][1]}"
-            of = [query for query, _ in unknown]
-            yield _notice("unjudged", len(of), "claim", "have", why, of)
+        if rest := [pair for pair in failed if pair[0] not in failures]:
+            count = "counts" if len(rest) == 1 else "count"
+            why = f"no valid verdict and {count} neither way: {rest[0][1]}"
+            yield _notice("unjudged", len(rest), "claim", "have", why, [*dict(rest)])
         long = [
             query
             for query, row in contexts.items()

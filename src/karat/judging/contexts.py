@@ -1,6 +1,7 @@
 """Contexts: the texts that a judge reads, in questions that fit a budget of tokens."""
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import TypeAlias
 
 import numpy as np
@@ -31,7 +32,7 @@ def require_texts(
     rankings: Mapping[str, Sequence[Document]], name: str, policies: Policies
 ) -> None:
     """Refuse a run of ids: a judge that reads `doc_17` as a text finds no support."""
-    documents = [document for row in rankings.values() for document in row]
+    documents = [*chain.from_iterable(rankings.values())]
     if any(document.id is not None for document in documents):
         return
     texts = [d.text for d in documents if d.text is not None and d.text.strip()]

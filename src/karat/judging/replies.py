@@ -228,10 +228,9 @@ def read_numbers(value: object) -> list[int] | None:
     if isinstance(value, str):
         value = _LISTED.split(value.strip().removeprefix("[").removesuffix("]"))
     values: list[Any] = value if isinstance(value, list) else [value]
-    values = [entry for entry in values if not _is_nothing(entry)]
-    if all(type(entry) is int for entry in values):
+    if {*map(type, values)} <= {int}:
         return values
-    numbers = [_number(entry) for entry in values]
+    numbers = [_number(entry) for entry in values if not _is_nothing(entry)]
     return None if None in numbers else [n for n in numbers if n is not None]
 
 

@@ -224,8 +224,8 @@ def place_of(function: Any) -> str:
 def is_async(function: Any) -> bool:
     """Whether a function is to be awaited, or an object is called as one that is."""
     candidates = (function, getattr(function, "__call__", None))  # noqa: B004
-    kinds = (inspect.iscoroutinefunction, inspect.isasyncgenfunction)
-    return any(is_kind(candidate) for candidate in candidates for is_kind in kinds)
+    is_coroutine = any(map(inspect.iscoroutinefunction, candidates))
+    return is_coroutine or any(map(inspect.isasyncgenfunction, candidates))
 
 
 def to_call_error(

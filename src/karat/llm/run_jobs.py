@@ -171,8 +171,9 @@ class JobRunner(Generic[T]):
             )
         if problem is not None:
             raise problem
-        results = (self._results[row] for row in order)
-        return Results(results, [self._usage[row] for row in order], self._models)
+        results = map(self._results.__getitem__, order)
+        usage = [*map(self._usage.__getitem__, order)]
+        return Results(results, usage, self._models)
 
     async def _work(self, rows: Iterator[int]) -> None:
         for row in rows:
@@ -233,9 +234,10 @@ class JobRunner(Generic[T]):
             return Failure(self._calls.reason(error), kind, error.attempts)
         finally:
             conversation.close()
-            usage = sum((reply.usage for *_, reply in exchanges), Usage())
-            self._usage[row] = replace(usage, replies=len(exchanges))
-            self._models.update(reply.model for *_, reply in exchanges if reply.model)
+            self._usage[row] = Usage()
+            for *_, reply in exchanges:
+                self._usage[row] += replace(reply.usage, replies=1)
+                self._models.update([reply.model] if reply.model else ())
 
     async def _ask(
         self, prompts: list[Prompt], exchanges: list[tuple[Prompt, bytes, Reply]]
