@@ -23,7 +23,6 @@ from karat.extend import (
     Settings,
     UsageError,
 )
-from karat.llm.limits import Progress
 from karat.llm.openai_client import OpenAIClient
 from tests.judging.chats import client_of, completion, failing, status_error
 from tests.llm.fault_server import FaultServer, completion as sent, verdicts
@@ -216,7 +215,7 @@ def test_an_async_client_goes_from_one_evaluation_to_the_next() -> None:
 
 
 def test_a_session_tells_that_a_run_begins_awaited_or_not() -> None:
-    told: list[Progress] = []
+    told: list[Any] = []
     client = client_of(lambda **_: completion(json.dumps(verdicts("0 1000000"))))
     settings = Settings(journal=None, progress=told.append)
     session = JudgeSession(ChatClient("m", client), settings)

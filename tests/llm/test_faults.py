@@ -2,11 +2,11 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from karat.extend import Settings
-from karat.llm.limits import Progress
 from karat.llm.openai_client import OpenAIClient
 from tests.llm.fault_server import FAULTS, FaultServer
 from tests.llm.judges import Scripted, jobs, right, run_jobs_sync
@@ -31,7 +31,7 @@ def settings(folder: Path, **changes: object) -> Settings:
 def test_two_thousand_items_survive_a_server_that_fails_a_third_of_the_time(
     tmp_path: Path,
 ) -> None:
-    told: list[Progress] = []
+    told: list[Any] = []
     with FaultServer(rate=0.3) as server:
         client = OpenAIClient("tiny", base_url=server.url)
         found = run_jobs_sync(

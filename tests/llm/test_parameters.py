@@ -12,7 +12,6 @@ from karat.errors import Refused
 from karat.extend import JudgeSession, Prompt, Reply, Settings, UsageError, grade_pool
 from karat.judging.splitting import split
 from karat.llm.journal import PromptKeys
-from karat.llm.limits import Progress
 from karat.llm.openai_client import OpenAIClient
 from tests.llm.fault_server import FaultServer, completion
 from tests.llm.judges import run_jobs_sync
@@ -231,7 +230,7 @@ def test_a_run_is_announced_before_its_first_reply() -> None:
     seen: list[tuple[int, int, int]] = []
     with FaultServer(answer=lambda _: (200, completion('{"claims": []}'))) as server:
 
-        def look(progress: Progress) -> None:
+        def look(progress: Any) -> None:
             seen.append((progress.done, progress.total, len(server.requests)))
 
         settings = Settings(journal=None, progress=look)

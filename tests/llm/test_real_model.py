@@ -21,7 +21,6 @@ from karat.extend import (
     Reply,
     Settings,
 )
-from karat.llm.limits import Progress
 from karat.llm.openai_client import OpenAIClient
 from tests.conftest import ROOT
 from tests.llm.judges import run_jobs_sync
@@ -84,8 +83,8 @@ def verdict(reply: Reply) -> bool:
 
 def run(
     url: str, folder: Path, parameters: dict[str, Any], **changes: Any
-) -> tuple[list[bool | Failure], Progress]:
-    told: list[Progress] = []
+) -> tuple[list[bool | Failure], Any]:
+    told: list[Any] = []
     settings = Settings(
         journal=folder / "journal.sqlite",
         concurrency=2,
@@ -148,8 +147,8 @@ def test_context_recall_is_judged_to_the_end_and_replays(
         for number in range(2)
     ]
 
-    def judged(*, offline: bool) -> tuple[dict[str, Any], Progress]:
-        told: list[Progress] = []
+    def judged(*, offline: bool) -> tuple[dict[str, Any], Any]:
+        told: list[Any] = []
         path = tmp_path / "journal.sqlite"
         settings = Settings(journal=path, offline=offline, progress=told.append)
         client = OpenAIClient("smollm2", base_url=url, parameters=SHORT)

@@ -24,7 +24,6 @@ from karat.extend import (
     UsageError,
 )
 from karat.llm import journal
-from karat.llm.limits import Progress
 from karat.llm.run_jobs import Calls, run_jobs
 from tests.llm.fault_server import verdicts
 from tests.llm.judges import Scripted, estimate, grade, jobs, right, run_jobs_sync
@@ -90,7 +89,7 @@ def test_equal_prompts_are_sent_once(how: Callable[..., Settings]) -> None:
 
 
 def test_a_second_run_makes_no_call(how: Callable[..., Settings]) -> None:
-    told: list[Progress] = []
+    told: list[Any] = []
     run_jobs_sync(jobs(30), Scripted(), how())
     client = Scripted()
     assert run_jobs_sync(jobs(30), client, how(progress=told.append)) == right(30)
@@ -410,7 +409,7 @@ def test_the_limit_of_calls_stops_and_the_rest_follows(
 
 
 def test_the_limit_of_cost_is_never_passed(how: Callable[..., Settings]) -> None:
-    told: list[Progress] = []
+    told: list[Any] = []
     prices = Prices(prompt=1e6, completion=1e6)
     settings = how(prices=prices, max_cost=400, reply_tokens=30, progress=told.append)
     with pytest.raises(IncompleteError, match="limit of 400"):

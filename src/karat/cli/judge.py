@@ -334,15 +334,14 @@ def _compare_claims(
                 hint="the ids of its lines must be those of the samples",
             )
     together = middle([*people.values()])
-    labels = {query: together[query] for query in queries if query in together}
     claims = {
-        query: tuple(Item(f"claim-{n}", text) for n, text in enumerate(row, 1))
-        for query, row in labels.items()
+        query: tuple(Item(f"claim-{n}", t) for n, t in enumerate(together[query], 1))
+        for query in queries
+        if query in together
     }
     judge = Claims(session, votes=options.judging.votes or 1)
-    result = evaluate(
-        run, gold=Gold(claims=claims), metrics="context_recall", judge=judge
-    )
+    gold = Gold(claims=claims)
+    result = evaluate(run, gold=gold, metrics="context_recall", judge=judge)
     agreement = compare_claims(result, [*people.values()])
     if not isinstance(session, DryRun) and session.settings.journal is not None:
         save_calibration(agreement, judge.facts, session.settings.journal)

@@ -120,18 +120,20 @@ class Claims(Matcher):
         }
         split = split_references(gold, session, self.questions)
         gold, failures, usage = split.gold, dict(split.failures), dict(split.usage)
-        voters: list[tuple[str, list[Item]]] = []
+        claims: dict[str, list[Item]] = {}
+        voters: list[str] = []
         jobs: list[Job[_Verdicts]] = []
         for query in queries:
             if not (row := gold.claims.get(query)):
                 continue
             # A claim that is stated twice is asked about once.
-            claims = [*{item.text: item for item in reversed(row)}.values()][::-1]
+            once = {item.text: item for item in reversed(row)}
+            claims[query] = [*once.values()][::-1]
             for assessor in range(1, self.votes + 1):
-                voters.append((query, claims))
+                voters.append(query)
                 job = partial(
                     support,
-                    claims,
+                    claims[query],
                     contexts[query],
                     budget=self.budget,
                     assessor=assessor,
@@ -139,14 +141,12 @@ class Claims(Matcher):
                     wording=session.prompts,
                 )
                 jobs.append(job)
-        stage = _JUDGING[self.votes > 1]
-        results = session.run_jobs(jobs, stage, [query for query, _ in voters])
+        results = session.run_jobs(jobs, _JUDGING[self.votes > 1], voters)
         votes: dict[str, list[_Verdicts]] = {}
-        for (query, claims), vote, tokens in zip(
-            voters, results, results.usage, strict=True
-        ):
+        rows = zip(voters, results, results.usage, strict=True)
+        for query, vote, tokens in rows:
             votes.setdefault(query, []).append(
-                tuple(Verdict(i.id, i.text, failure=vote.reason) for i in claims)
+                tuple(Verdict(i.id, i.text, failure=vote.reason) for i in claims[query])
                 if isinstance(vote, Failure)
                 else vote
             )

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from karat.data.judgements import Failure, Prompt, Reply, Usage
 from karat.data.tables import amount, counted
-from karat.llm.journal import Journal, ProcessLock, Replies
+from karat.llm.journal import Entry, Journal, ProcessLock, Replies
 from karat.llm.limits import Client, Settings, Stage, estimate_usage, tokens_of
 from karat.llm.run_jobs import Calls, Job, JobRunner, Stopped
 
@@ -102,11 +102,11 @@ class _AssumedCalls(Calls):
         self._reply_sizes = journal.reply_sizes(client.endpoint, client.model)
         self._assume = assume
 
-    async def reply(self, prompt: Prompt) -> tuple[bytes, Reply]:
+    async def reply(self, prompt: Prompt) -> tuple[bytes, Entry]:
         key = self.replies.keys.of(prompt)
         if (entry := self.replies.find(key)) is not None:
             self.kept.add(key)
-            return self.received(key, entry)
+            return key, entry
         text = self._assume(prompt)
         size: float | None = self._settings.reply_tokens
         if size is None:
@@ -115,7 +115,7 @@ class _AssumedCalls(Calls):
         self.usage[key] = estimate_usage(prompt, None if size is None else round(size))
         if text is None:
             raise Stopped
-        return key, Reply(text)
+        return key, Entry("ok", Reply(text))
 
     async def mark_invalid(self, keys: list[bytes]) -> None:
         """Nothing is written."""

@@ -248,12 +248,24 @@ class JobRunner(Generic[T]):
             answers: list[Any] = [await next(calls)]
         else:
             answers = await asyncio.gather(*calls, return_exceptions=True)
-        pairs = [*zip(prompts, answers, strict=True)]
-        exchanges += [(p, *a) for p, a in pairs if not isinstance(a, BaseException)]
-        for answer in answers:
+        replies: list[Reply] = []
+        problems: list[BaseException] = []
+        for prompt, answer in zip(prompts, answers, strict=True):
             if isinstance(answer, BaseException):
-                raise answer
-        return [reply for _, reply in answers]
+                problems.append(answer)
+                continue
+            key, entry = answer
+            if entry.status in ("ok", "invalid"):
+                exchanges.append((prompt, key, entry.reply))
+                replies.append(entry.reply)
+                continue
+            kind = Refused if entry.status == "refused" else Transient
+            error = kind(entry.reply.text)
+            error.attempts, error.__cause__ = entry.attempts, entry.cause
+            problems.append(error)
+        if problems:
+            raise problems[0]
+        return replies
 
     def _count_failure(self, failure: Failure) -> None:
         self._failed += 1
@@ -334,8 +346,8 @@ class Calls:
         text = redact(error.reason if self._settings.no_text else str(error))
         return text or "no reason was given"
 
-    async def reply(self, prompt: Prompt) -> tuple[bytes, Reply]:
-        """The key of the prompt and its reply; a `CallError` when there is none."""
+    async def reply(self, prompt: Prompt) -> tuple[bytes, Entry]:
+        """The key of the prompt, and what came of it."""
         key = self.replies.keys.of(prompt)
         entry = self.replies.find(key)
         if entry is None and self._settings.offline:
@@ -344,16 +356,7 @@ class Calls:
             # Shielded: cancelling one who waits must not cancel the call of another.
             entry = await asyncio.shield(call)
             entry = replace(entry, reply=replace(entry.reply, cached=True))
-        return self.received(key, entry or await self._ask(key, prompt))
-
-    def received(self, key: bytes, entry: Entry) -> tuple[bytes, Reply]:
-        """The reply of an entry, or the error that it stands for."""
-        if entry.status in ("ok", "invalid"):
-            return key, entry.reply
-        kind = Refused if entry.status == "refused" else Transient
-        error = kind(entry.reply.text)
-        error.attempts = entry.attempts
-        raise error from entry.cause
+        return key, entry or await self._ask(key, prompt)
 
     async def mark_invalid(self, keys: list[bytes]) -> None:
         """Mark replies that no judge could use."""
