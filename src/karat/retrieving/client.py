@@ -50,7 +50,6 @@ _SUCCESSES: Final = range(200, 300)
 _FOR_ALL: Final = {401, 403, 404}
 _SHOWN: Final = 200
 _FIELDS: Final = ("id", "text", "score", "source", "start", "end")
-_SCALARS: Final = (str, int, float, bool)
 
 
 @dataclass(eq=False)
@@ -296,7 +295,7 @@ def to_plain(document: Document | str) -> Any:
     metadata = {
         str(name): value
         for name, value in document.metadata.items()
-        if isinstance(value, _SCALARS) and value == value  # noqa: PLR0124
+        if isinstance(value, str | int | float) and value == value  # noqa: PLR0124
     }
     return plain | ({"metadata": metadata} if metadata else {})
 

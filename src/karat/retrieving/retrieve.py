@@ -247,12 +247,9 @@ def _key(
     paths: Mapping[str, str],
     ids: Sequence[Any] | None,
 ) -> dict[str, Any]:
-    """All that decides an answer besides the query and the retriever's name.
-
-    What JSON cannot hold goes by its looks; if those hold an address in memory, another
-    process asks anew.
-    """
+    """All that decides an answer besides the query and the retriever's name."""
     key: dict[str, Any] = {"k": question.k, "version": version, "mapping": {**paths}}
+    # With an address in memory in its looks, another process asks anew.
     key["options"] = json.loads(json.dumps(dict(question.options), default=repr))
     if question.encode is not None:
         key["encode"] = place_of(question.encode)
