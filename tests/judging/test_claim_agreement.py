@@ -8,7 +8,7 @@ import pytest
 
 import karat
 from karat.extend import Claims, DataError, FormatError, JudgeSession, Settings
-from karat.judging.agreement import read_claim_labels, save_calibration
+from karat.judging.agreement import claim_labels, save_calibration
 from karat.trust import compare_claims
 from tests.judging.models import Model, session_of, support, verdicts
 from tests.stats.kappas import cohen_kappa
@@ -63,14 +63,14 @@ def test_labels_of_people_are_read_and_what_is_wrong_has_a_line(tmp_path: Path) 
         {"text": "Salt.", "supported": False},
     ]
     path.write_text(json.dumps({"id": "q", "claims": claims}) + "\n", "utf-8")
-    assert read_claim_labels(path) == {"q": {"Rye.": True, "Salt.": False}}
+    assert claim_labels(path) == {"q": {"Rye.": True, "Salt.": False}}
     for line in ('{"id": "q"}', '{"id": "q", "claims": [{"text": "Rye."}]}', "[]"):
         path.write_text(f"\n{line}\n", "utf-8")
         with pytest.raises(FormatError, match=r"people\.jsonl:2"):
-            read_claim_labels(path)
+            claim_labels(path)
     path.write_text("", "utf-8")
     with pytest.raises(FormatError, match="holds no claims"):
-        read_claim_labels(path)
+        claim_labels(path)
 
 
 def test_a_judge_that_was_compared_is_called_calibrated(tmp_path: Path) -> None:

@@ -21,12 +21,7 @@ from karat.data.runs import Labels, Run
 from karat.data.tables import counted
 from karat.errors import DataError, FormatError, ParameterError, UsageError
 from karat.evaluation import evaluate
-from karat.judging.agreement import (
-    Agreement,
-    middle,
-    read_claim_labels,
-    save_calibration,
-)
+from karat.judging.agreement import Agreement, claim_labels, middle, save_calibration
 from karat.judging.claims import Claims
 from karat.judging.grading import (
     Pool,
@@ -324,7 +319,7 @@ def _compare_claims(
     """Judge the claims that people labelled, compare, and keep the outcome."""
     if not options.agreement:
         return None
-    people = {path: read_claim_labels(path) for path in options.agreement}
+    people = {path: claim_labels(path) for path in options.agreement}
     queries = [] if run is None else [*run.queries()]
     for path, labelled in people.items():
         if run is None or not {*labelled} & {*queries}:

@@ -398,7 +398,7 @@ def _plain(fact: Any) -> Any:
     return None if isinstance(fact, float) and math.isnan(fact) else fact
 
 
-def read_claim_labels(path: str | os.PathLike[str]) -> dict[str, dict[str, bool]]:
+def claim_labels(path: str | os.PathLike[str]) -> dict[str, dict[str, bool]]:
     """What people say of claims, from JSON Lines of samples."""
     with open_binary(path) as stream:
         lines = stream.read().split(b"\n")
