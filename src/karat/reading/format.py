@@ -199,12 +199,7 @@ FORMATS: Catalogue[Format] = Catalogue(
 
 
 def choose_format(head: bytes, path: str) -> Format:
-    """The format of a file, by its extension and its first bytes.
-
-    Example:
-        >>> choose_format(b'{"q1": ["d1", "d2"]}', "run").name
-        'json'
-    """
+    """The format of a file, by its extension and its first bytes."""
     name = os.path.basename(path).lower()  # noqa: PTH119  pathlib takes long to load
     for ending in _PACKED:
         name = name.removesuffix(ending)

@@ -34,13 +34,8 @@ _DISTANCES = ("distance", "against")
 class Pair(NamedTuple):
     """A run and its gold, with nothing left to decide.
 
-    Attributes:
-        run: what was retrieved.
-        gold: what should have been.
-        facts: what else is known of the queries.
-        notices: what was seen while reading.
-        fields: field names that were read under another name, as provenance says it.
-        gold_names: those of the gold.
+    `facts` is what else is known of the queries; `fields` are those that were read
+    under other names than ours, as provenance says it, and `gold_names` those of gold.
     """
 
     run: Run

@@ -37,15 +37,6 @@ class Notes:
 
     By default the first problem is raised. A checker keeps a number of them instead,
     and reading goes on with the next row; one more than it keeps is raised after all.
-
-    Attributes:
-        problems: what was kept, in the order met.
-
-    Example:
-        >>> notes = Notes(keep=2)
-        >>> notes.problem(FormatError("k must be an integer >= 1, got 0", line=3))
-        >>> [str(problem) for problem in notes.problems]
-        ['line 3: k must be an integer >= 1, got 0']
     """
 
     def __init__(self, keep: int = 0) -> None:

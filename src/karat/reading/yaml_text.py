@@ -103,12 +103,7 @@ def decode_yaml(text: str) -> Any:
 
 
 def key_lines(text: str) -> dict[tuple[str, ...], int]:
-    r"""Where each key and each entry of a list stands, for text that can be decoded.
-
-    Example:
-        >>> key_lines("a:\n  b: 1\n  c: [2]")
-        {('a',): 1, ('a', 'b'): 2, ('a', 'c'): 3, ('a', 'c', '0'): 3}
-    """
+    """Where each key and each entry of a list stands, for text that can be decoded."""
     import yaml  # noqa: PLC0415
 
     lines: dict[tuple[str, ...], int] = {}

@@ -47,14 +47,8 @@ from karat.reading.meaning.values import (
 )
 from karat.reading.source import Notes
 
-INSIDE: Final = {
-    "document": "id",
-    "score": "score",
-    "distance": "distance",
-    "text": "text",
-    "grade": "grade",
-}
-"""Our field of a document -> what readers of single documents call it."""
+INSIDE: Final = ("document", "score", "distance", "text", "grade")
+"""Our fields that may lie inside a document, where its id is called `id`."""
 
 _PLAIN: Final = (str, int, float, bool)
 _PAIR: Final = 2
@@ -135,18 +129,13 @@ def _plain_names(keys: tuple[str, ...]) -> tuple[str, str, str] | None:
 
 def is_pair(value: object) -> TypeGuard[Sequence[Any]]:
     """Whether a value is a document and its score."""
-    return (
-        isinstance(value, list | tuple)
-        and len(value) == _PAIR
-        and (isinstance(value[1], int | float) or _is_number(value[1]))
-        and not isinstance(value[1], bool)
-        and not isinstance(value[0], list | tuple | None)
-    )
-
-
-def _is_number(value: object) -> bool:
-    """Whether it is a number of a library, such as NumPy's; arrays are not."""
-    return hasattr(value, "__float__") and not getattr(value, "shape", ())
+    if not isinstance(value, list | tuple) or len(value) != _PAIR:
+        return False
+    document, number = value
+    # A number may be one of a library, such as NumPy's, whose arrays are none.
+    numeric = hasattr(number, "__float__") and not getattr(number, "shape", ())
+    bare = isinstance(number, bool) or isinstance(document, list | tuple | None)
+    return numeric and not bare
 
 
 def _read_fields(
@@ -215,16 +204,17 @@ def read_offsets(value: object) -> tuple[int | None, int | None]:
     start, end = ask(value, STARTS), ask(value, ENDS)
     if start is None or end is None:
         return None, None
-    if not _is_whole(start) or not _is_whole(end) or not 0 <= start < end < _FURTHEST:
+    whole = isinstance(start, Integral) and isinstance(end, Integral)
+    if (
+        not whole
+        or bool in {type(start), type(end)}
+        or not 0 <= start < end < _FURTHEST
+    ):
         raise FormatError(
             f"start and end must be integers with 0 <= start < end, got {start!r:.40} "
             f"and {end!r:.40}"
         )
     return int(start), int(end)
-
-
-def _is_whole(value: object) -> TypeGuard[int]:
-    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def read_scored(scores: Mapping[Any, Any], what: str, notes: Notes) -> dict[str, float]:
@@ -258,11 +248,7 @@ def read_question(value: object) -> str | None:
 def read_plain_documents(
     values: Sequence[dict[Any, Any]],
 ) -> tuple[list[str], list[float]] | None:
-    """Ids and scores of documents that are all written alike and say nothing else.
-
-    None where they do, or where anything is to be said of them: they are read one by
-    one then.
-    """
+    """Ids and scores of documents that are all written alike and say nothing else."""
     identity, text, score = _plain_names(tuple(values[0])) or ("", "", "")
     if not identity or text or not score or {*map(len, values)} != {_PAIR}:
         return None
@@ -315,7 +301,8 @@ def rename(document: Any, names: Mapping[str, str]) -> tuple[Any, dict[str, str]
         fields = {n: value for n, value in fields.items() if n not in WRAPPED}
         inside = inner if isinstance(inner, Mapping) else attributes(inner)
         fields = {**inside, **fields}
-    return {**fields, **{INSIDE[ours]: values[ours] for ours in found}}, found
+    own = {"id" if ours == "document" else ours: values[ours] for ours in found}
+    return {**fields, **own}, found
 
 
 def names_inside(value: Any) -> Iterable[str]:

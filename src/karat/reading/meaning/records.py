@@ -139,8 +139,7 @@ def _read_list(
         bare = ours != "retrieved_ids" and int not in kinds
         return QueryRanking(read_ids(value, "document id", notes), bare=bare)
     documents = _read_documents(ours, value, notes)
-    scores = [d.score for d in documents if d.score is not None]
-    _note_order(query, scores, notes, value[0] if value else None)
+    _note_order(query, [d.score for d in documents], notes, value[0] if value else None)
     return QueryRanking(documents)
 
 
@@ -168,7 +167,7 @@ def _read_parallel(
         sizes = ", ".join(str(len(documents)) for documents in lists)
         raise FormatError(f"{', '.join(columns)} must be equally long, got {sizes}")
     documents = [_merged(parts) for parts in zip(*lists, strict=True)]
-    _note_order(query, [d.score for d in documents if d.score is not None], notes)
+    _note_order(query, [d.score for d in documents], notes)
     return QueryRanking(documents)
 
 
@@ -214,8 +213,9 @@ def _with_ranks(
 
 
 def _note_order(
-    query: str, scores: list[float], notes: Notes, first: object = None
+    query: str, given: Sequence[float | None], notes: Notes, first: object = None
 ) -> None:
+    scores = [score for score in given if score is not None]
     if scores != sorted(scores, reverse=True):
         column = next((n for n in DISTANCES if ask(first, (n,)) is not None), None)
         falls = column is not None and scores == sorted(scores)
@@ -254,14 +254,12 @@ def _plan_of(
         fields["retrieved"] = holder
     used = {t.partition(".")[0] for t in fields.values()} | {*fields.values()}
     rest = [name for name in names if name not in used]
-    plan = _Plan(fields.get("id"), [], [], fields.get("relevant_grades"), [], rest)
-    for field in fields.items():
-        if field[0] in _RANKING:
-            plan.ranking.append(field)
-        elif field[0] in GOLD:
-            plan.gold.append(field)
-        elif field[0] not in {"id", "relevant_grades"}:
-            plan.facts.append(field)
+    identity, grades = (fields.pop(ours, None) for ours in ("id", "relevant_grades"))
+    plan = _Plan(identity, [], [], grades, [], rest)
+    for ours, theirs in fields.items():
+        beside = plan.gold if ours in GOLD else plan.facts
+        part = plan.ranking if ours in _RANKING else beside
+        part.append((ours, theirs))
     places = [fields["metadata"]] if "metadata" in fields else []
     for place in (*places, *filter(_SETTINGS.__contains__, names)):
         plan.facts.extend((f, f"{place}.{f}") for f in _NESTED)

@@ -66,10 +66,7 @@ _POSITION = "document_position"
 
 
 def plain_run(source: Any) -> Dataset | None:
-    """A run from `{query: {document: score}}`, `{query: [document, ...]}` or lists.
-
-    None when the source is anything else.
-    """
+    """A run if it is `{query: {document: score}}`, `{query: [document]}` or lists."""
     notes = Notes()
     rankings, scored = _by_query(source, notes)
     if rankings is None or not _are_texts(rankings, _some_ids(rankings)):
@@ -83,10 +80,7 @@ def plain_run(source: Any) -> Dataset | None:
 
 
 def plain_gold(source: Any) -> Dataset | None:
-    """Gold from `{query: {document: grade}}`, `{query: [document, ...]}` or lists.
-
-    None when the source is anything else.
-    """
+    """Gold if it is `{query: {document: grade}}`, `{query: [document]}` or lists."""
     notes = Notes()
     labels, graded = _by_query(source, notes)
     if labels is None:

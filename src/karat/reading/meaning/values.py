@@ -130,12 +130,7 @@ def _layout(row: Any) -> tuple[str, ...] | None:
 
 
 def as_row(record: object, role: str | None) -> dict[str, str]:
-    """What the fields of a record are if it is a row under foreign names, as it looks.
-
-    Example:
-        >>> as_row({"anfrage": "q1", "dokument": "d7", "wert": "0.5"}, "run")
-        {'id': 'anfrage', 'document': 'dokument', 'score': 'wert'}
-    """
+    """What the fields of a record are if it looks like a row under foreign names."""
     cells = record if isinstance(record, Mapping) else {}
     values = [(plain_floats([c]) or [c])[0] for c in cells.values()]
     if any(isinstance(value, str) and " " in value for value in values):
