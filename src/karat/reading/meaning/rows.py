@@ -160,97 +160,77 @@ class Table(RowColumns, RunSource):
         self._source, self.path = source, source.path
         self.ranked = self.number not in {"score", "distance"}
         self._fields = fields
+        # Ranks beside scores may contradict them.
+        beside = "rank" if self.role == "run" and self.number == "score" else ""
+        self._others = [fields.get(ours, "") for ours in ("text", "query", beside)]
         # In columns: millions of rows are gathered faster like this.
         self._query: list[str] = []
         self._document: list[str] = []
         self._value: list[float] = []
         self._line: list[int | None] = []
         self._text: list[str | None] = []
-        # Where there are ranks beside the scores, both of each document.
-        self._ranks: dict[str, list[tuple[float, float]]] | None = None
-        if self.role == "run" and self.number == "score" and "rank" in fields:
-            self._ranks = {}
+        self._rank: list[float | None] = []
         self._queries: dict[str, Query] = {}
         self._systems: set[str] = set()
 
     def take(
         self, columns: Mapping[str, Sequence[Any]], lines: Sequence[int | None]
     ) -> None:
-        """Read some rows by column: at once where they are plain, as nearly all are."""
-        if not self._take_rows(columns, lines):
-            for line, *row in zip(lines, *columns.values(), strict=False):
-                self._take_row_slowly(dict(zip(columns, row, strict=True)), line)
-
-    def _take_rows(
-        self, columns: Mapping[str, Sequence[Any]], lines: Sequence[int | None]
-    ) -> bool:
-        """Rows that are nothing but texts for ids, and numbers."""
-        queries, documents, text, question, ranks = (
-            columns.get(self._fields.get(ours, ""), ())
-            for ours in ("id", "document", "text", "query", "rank")
-        )
-        if self.number in {None, "rank"} or text or question:
-            return False
-        numbers = plain_floats(columns[self._fields[self.number or ""]])
-        places = numbers if self._ranks is None else plain_floats(ranks)
-        if numbers is None or places is None or not are_ids(queries, documents):
-            return False
-        if self.number == "distance":
-            numbers = [-number for number in numbers]
+        """Read some rows by column; one by one where any is wrong, to name that one."""
+        queries: Sequence[str] = ()
+        text, asked, rank = (columns.get(name, ()) for name in self._others)
+        try:
+            queries = self._ids("id", columns)
+            documents = self._ids("document", columns)
+            values = self._numbers(columns, len(lines))
+            texts = [t if t is None else read_text(t, self._others[0]) for t in text]
+            ranks: Sequence[float | None] = plain_floats(rank) or [
+                r if r is None else read_number(r, self._others[2]) for r in rank
+            ]
+            for cells in zip(*map(columns.get, self.unread), strict=True):
+                self.note_unread(cells)
+        except DataError as error:
+            if len(lines) > 1:
+                for at, line in enumerate(lines):
+                    self.take({name: [columns[name][at]] for name in columns}, [line])
+                return
+            query = next(iter(queries), None)
+            problem = placed(error, path=self.path, line=lines[0], query=query)
+            self._source.notes.problem(problem)
+            return
         self._query += queries
         self._document += documents
-        self._value += numbers
+        self._value += values
         self._line += lines
+        self._text += texts
+        self._rank += ranks
         self._systems.update(map(str, columns.get(self.system or "", ())))
-        if self._ranks is not None:
-            both = zip(places, numbers, strict=True)
-            for query, pair in zip(queries, both, strict=True):
-                self._ranks.setdefault(query, []).append(pair)
-        return True
-
-    def _take_row_slowly(self, row: Mapping[str, Any], line: int | None) -> None:
-        query, notes, fields = None, self._source.notes, self._fields
-        text, question, rank = (
-            row.get(fields.get(ours, "")) for ours in ("text", "query", "rank")
-        )
-        try:
-            query = read_id(row[fields["id"]], fields["id"], notes)
-            document = read_id(row[fields["document"]], fields["document"], notes)
-            number = self._number_of(row)
-            if "text" in fields:
-                text = None if text is None else read_text(text, fields["text"])
-                self._text.append(text)
-            self._query.append(query)
-            self._document.append(document)
-            self._value.append(number)
-            self._line.append(line)
-            if self._ranks is not None and rank is not None:
-                pair = (read_number(rank, fields["rank"]), number)
-                self._ranks.setdefault(query, []).append(pair)
-            if self.system is not None:
-                self._systems.add(str(row[self.system]))
-            self.note_unread(map(row.get, self.unread))
+        for query, question in zip(queries, asked, strict=False):
             if question is not None:
                 self._queries.setdefault(query, Query(query, str(question)))
-        except DataError as error:
-            notes.problem(placed(error, path=self._source.path, line=line, query=query))
 
-    def _number_of(self, row: Mapping[str, Any]) -> float:
+    def _ids(self, ours: str, columns: Mapping[str, Sequence[Any]]) -> Sequence[str]:
+        name = self._fields[ours]
+        if are_ids(columns[name]):
+            return columns[name]
+        return [read_id(cell, name, self._source.notes) for cell in columns[name]]
+
+    def _numbers(self, columns: Mapping[str, Sequence[Any]], count: int) -> list[float]:
         if self.number is None:
             # Whatever is only listed is relevant, or ranked as it is listed.
-            return 1.0 if self.role == "gold" else float(-len(self._query))
-        column = self._fields[self.number]
-        value = row[column]
-        if value is None:
-            raise FormatError(f"{column} is empty; it must be a number")
-        if self.role == "gold":
-            return read_grade(value, column)
-        number = read_number(value, column)
-        if self.number == "rank" and not (
-            0 <= number <= LAST_RANK and number == int(number)
-        ):
-            raise FormatError(f"{column} {A_RANK}, got {show(value)}")
-        return -number if self.number == "distance" else number
+            places = range(len(self._query), len(self._query) + count)
+            return [1.0 if self.role == "gold" else float(-n) for n in places]
+        name = self._fields[self.number]
+        if None in columns[name]:
+            raise FormatError(f"{name} is empty; it must be a number")
+        read = read_grade if self.role == "gold" else read_number
+        numbers = plain_floats(columns[name])
+        numbers = numbers or [read(cell, name) for cell in columns[name]]
+        if self.number == "rank":
+            for number, cell in zip(numbers, columns[name], strict=True):
+                if not 0 <= number <= LAST_RANK or number != int(number):
+                    raise FormatError(f"{name} {A_RANK}, got {show(cell)}")
+        return [-n for n in numbers] if self.number == "distance" else numbers
 
     def finish(self, format: str) -> Dataset:
         """The run or the gold that the rows hold."""
@@ -266,7 +246,7 @@ class Table(RowColumns, RunSource):
             # A document that several systems retrieved was not retrieved twice.
             self._refuse_repeated(_SPLIT if several else None)
         if self.role == "run" and self.number == "score":
-            self.note_order(values, values.values(), self._ranks)
+            self.note_order(values, values.values(), self._pairs())
         elif self.number == "distance":
             given = {query: [-value for value in row] for query, row in values.items()}
             note_distances(self._fields["distance"], given, notes)
@@ -283,6 +263,13 @@ class Table(RowColumns, RunSource):
         else:
             run = ScoredRun(numbers, source.name)
         return Dataset(run, gold, self._queries, format, self.mapping, notes.notices())
+
+    def _pairs(self) -> dict[str, list[tuple[float, float]]] | None:
+        """The rank and score of each document, where there are ranks beside scores."""
+        if not self._rank:
+            return None
+        rows = self._by_query([*zip(self._rank, self._value, strict=True)]).items()
+        return {q: [(r, s) for r, s in row if r is not None] for q, row in rows}
 
     def _by_query(self, column: list[T]) -> dict[str, list[T]]:
         """The cells of a column, by the query of their rows."""
