@@ -166,8 +166,12 @@ def _under_header(rows: Batches, source: Source) -> Batched:
     if _is_pair(names, source):
         names = ["id", "text" if source.role == "corpus" else "query"]
     elif _has_no_header(names, source):
+        if not source.mapping and source.role != "gold":
+            problem = "has no header, and its third column may be a score or a rank"
+            hint = "--map id=1 --map document=2 and --map score=3 or rank=3 say which"
+            raise source.error(problem, hint=hint)
         numbered = [str(number) for number in range(1, len(names) + 1)]
-        names = numbered if source.mapping else _unnamed(source)
+        names = numbered if source.mapping else ["query_id", "doc_id", "grade"]
     else:
         whole = below
         twice = next((n for i, n in enumerate(names) if n and n in names[:i]), None)
@@ -189,16 +193,6 @@ def _has_no_header(cells: list[str], source: Source) -> bool:
         return not set(source.mapping.values()) <= set(cells)
     unknown = all(known_as(cell) is None for cell in cells)
     return len(cells) == _TRIPLE and unknown and is_number(cells[-1])
-
-
-def _unnamed(source: Source) -> list[str]:
-    """Three columns without names are query, document and grade, if it is gold."""
-    if source.role == "gold":
-        return ["query_id", "doc_id", "grade"]
-    raise source.error(
-        "has no header, and its third column may be a score or a rank",
-        hint="--map id=1 --map document=2 and --map score=3 or rank=3 say which",
-    )
 
 
 def _counted(rows: Batches, width: int, source: Source) -> Batches:

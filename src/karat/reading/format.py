@@ -11,6 +11,7 @@ import re
 from abc import ABC
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from glob import has_magic, iglob
 from itertools import chain
 from typing import (
@@ -205,13 +206,14 @@ def choose_format(head: bytes, path: str) -> Format:
         name = name.removesuffix(ending)
     if starts_like("parquet", head):
         return FORMATS["parquet"]
-    chosen = _claiming(_shipped(head, name), head, name)
+    chosen = _shipped(head, name)
     if os.path.splitext(name)[1] and (  # noqa: PTH122
         chosen is None or not chosen.sniff(head, name)
     ):
         # Only now: to ask all installed packages takes longer than to read most files.
-        plugins = (f for f in _plugins() if name.endswith((*f.extensions, *f.shares)))
-        chosen = _claiming(plugins, head, name) or chosen
+        claims = [f for f in _plugins() if name.endswith((*f.extensions, *f.shares))]
+        owners = (f for f in claims if name.endswith(f.extensions))
+        chosen = _plugin(claims, head, name) or next(owners, chosen)
     if chosen is None or not chosen.binary:
         if (kind := foreign_kind(head)) is not None:
             raise FormatError(f"looks like {kind}", path=path)
@@ -219,8 +221,8 @@ def choose_format(head: bytes, path: str) -> Format:
             raise FormatError("is empty: there is nothing to read", path=path)
     if chosen is None:
         shipped = (FORMATS[key] for key in SHIPPED if starts_like(key, head))
-        every = chain(shipped, _plugins())
-        chosen = next((f for f in every if _sniffs(f, head, name)), None)
+        chosen = next((f for f in shipped if f.sniff(head, name)), None)
+        chosen = chosen or _plugin(_plugins(), head, name)
     if chosen is not None:
         return chosen
     line = head.strip().partition(b"\n")[0][:60].decode("utf-8", "replace")
@@ -236,40 +238,32 @@ def starts_like(name: str, head: bytes) -> bool:
     return SHIPPED[name].start.match(head) is not None
 
 
-def _shipped(head: bytes, name: str) -> Iterator[Format]:
-    """Those that claim the extension, or share it and may be it by the first bytes."""
+def _shipped(head: bytes, name: str) -> Format | None:
+    """The first that knows the content, else the first that owns the extension."""
+    owner = None
     for key, row in SHIPPED.items():
-        shared = name.endswith(row.shares) and starts_like(key, head)
-        if shared or name.endswith(row.extensions):
-            yield FORMATS[key]
+        owns = name.endswith(row.extensions)
+        if owns or (name.endswith(row.shares) and row.start.match(head)):
+            if FORMATS[key].sniff(head, name):
+                return FORMATS[key]
+            owner = FORMATS[key] if owns and owner is None else owner
+    return owner
 
 
 def _plugins() -> Iterator[Format]:
     return FORMATS.usable(shipped=False)
 
 
-def _claiming(formats: Iterable[Format], head: bytes, name: str) -> Format | None:
-    """The first that knows the content, else the first that owns the extension."""
-    owner = None
+def _plugin(formats: Iterable[Format], head: bytes, name: str) -> Format | None:
+    """The first that knows the content; one that fails at it does not."""
     for each in formats:
-        if _sniffs(each, head, name):
-            return each
-        if owner is None and name.endswith(each.extensions):
-            owner = each
-    return owner
-
-
-def _sniffs(format: Format, head: bytes, name: str) -> bool:
-    """Whether a format knows the content; a plug-in that fails at it does not."""
-    if type(format).__module__.startswith("karat."):
-        return format.sniff(head, name)
-    try:
-        return call_plugin(
-            lambda: format.sniff(head, name), f"the format {format.name!r} cannot tell"
-        )
-    except UsageError as error:
-        _log.warning("%s", error)
-        return False
+        try:
+            problem = f"the format {each.name!r} cannot tell"
+            if call_plugin(partial(each.sniff, head, name), problem):
+                return each
+        except UsageError as error:
+            _log.warning("%s", error)
+    return None
 
 
 def _folder_format(path: str) -> Format:

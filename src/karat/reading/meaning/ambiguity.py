@@ -122,7 +122,7 @@ def run_of(
     for query in scored:
         # Where some rankings are lists, all are: best score first, as ties go.
         pairs = sorted(((s, d) for d, s in entries[query].items()), reverse=True)
-        entries[query] = [Document(id=name, score=score) for score, name in pairs]
+        entries[query] = [Document(id=d, score=score) for score, d in pairs]
     prose = bool(bare) and are_prose(map(entries.__getitem__, bare))
     for query in bare if prose else ():
         entries[query] = [Document(text=str(text)) for text in entries[query]]
