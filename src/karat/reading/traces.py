@@ -20,7 +20,7 @@ from karat.reading.format import SHIPPED, Format
 from karat.reading.json_text import JSON
 from karat.reading.meaning.aliases import QUESTIONS, RETRIEVED, ask, infer
 from karat.reading.meaning.shapes import interpret
-from karat.reading.meaning.values import is_list
+from karat.reading.meaning.values import is_list, paths_in
 from karat.reading.source import Records, Source
 
 BY: Final = "retriever"
@@ -107,7 +107,7 @@ def _attributes(span: Mapping[str, Any]) -> dict[str, Any]:
         pairs = (entry for entry in attributes if isinstance(entry, Mapping))
         flat |= {str(e.get("key")): _any_value(e.get("value")) for e in pairs}
     elif isinstance(attributes, Mapping):
-        flat |= dict(_flattened(attributes))
+        flat |= dict(paths_in(attributes))
     return flat
 
 
@@ -121,15 +121,6 @@ def _any_value(value: Any) -> Any:
         pairs = value["kvlistValue"].get("values", ())
         return {pair["key"]: _any_value(pair.get("value")) for pair in pairs}
     return ask(value, _VALUES)
-
-
-def _flattened(value: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
-    for name, inner in value.items():
-        path = f"{before}{name}"
-        if isinstance(inner, Mapping) and path not in _ASKED + _ANSWERED:
-            yield from _flattened(inner, f"{path}.")
-        else:
-            yield path, inner
 
 
 def _read_span(
@@ -163,8 +154,9 @@ def _read_span(
 def _documents(attributes: Mapping[str, Any]) -> list[Any] | None:
     """The documents among the attributes: a list, its JSON, or a name for each part."""
     for prefix in _DOCUMENTS:
-        if prefix in attributes:
-            return [_document(d) for d in _listed(attributes[prefix])]
+        documents = attributes.get(prefix)
+        if documents is not None and not isinstance(documents, Mapping):
+            return [_document(d) for d in _listed(documents)]
         numbered: dict[int, dict[str, Any]] = {}
         for name, value in attributes.items():
             place, _, part = name.removeprefix(f"{prefix}.").partition(".")
