@@ -10,13 +10,12 @@ from karat.reading.meaning.aliases import IDS, ask
 from karat.reading.meaning.answers import PARTIAL, body_of, hits_of, is_partial
 from karat.reading.meaning.documents import (
     INSIDE,
-    is_pair,
     names_inside,
     read_document,
     rename,
     table_row,
 )
-from karat.reading.meaning.values import is_scores, show, value_at
+from karat.reading.meaning.values import is_pair, is_scores, show, value_at
 from karat.reading.source import Notes
 
 _FIELDS: Final = ("id", "text", "score", "source", "start", "end")

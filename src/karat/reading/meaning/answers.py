@@ -13,8 +13,7 @@ from typing import Any, Final
 from karat.catalogue import Catalogue
 from karat.errors import FormatError
 from karat.reading.meaning.aliases import IDS, TEXTS, ask
-from karat.reading.meaning.documents import is_pair
-from karat.reading.meaning.values import is_list, is_scores, show, value_at
+from karat.reading.meaning.values import is_list, is_pair, is_scores, show, value_at
 
 # Most callers have no frames, and what reads them takes long to load.
 FRAMES: Catalogue[Callable[..., Any]] = Catalogue(

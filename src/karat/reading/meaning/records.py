@@ -48,13 +48,15 @@ from karat.reading.meaning.documents import (
     INSIDE,
     list_with,
     names_inside,
+    note_numbers,
     read_document,
+    read_gold_field,
     read_plain_documents,
     read_question,
     read_scored,
     rename_inside,
+    with_grades,
 )
-from karat.reading.meaning.gold import note_numbers, read_gold_field, with_grades
 from karat.reading.meaning.values import (
     as_row,
     is_list,

@@ -41,7 +41,7 @@ from karat.reading.meaning.ambiguity import (
     note_ascending,
 )
 from karat.reading.meaning.answers import CHROMA, chroma_rankings, hits_of, is_answer
-from karat.reading.meaning.gold import note_strings
+from karat.reading.meaning.documents import note_strings
 from karat.reading.meaning.records import Samples
 from karat.reading.meaning.rows import load_rows
 from karat.reading.meaning.values import (

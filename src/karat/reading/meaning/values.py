@@ -44,6 +44,7 @@ _ROWS: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = (
     (re.compile("[tn]t[tn]nn[tn]"), ("query_id", "", "doc_id", "rank", "score", "")),
 )
 _ENOUGH = 100
+_PAIR = 2
 _WORD = re.compile(r"[!-~]+(?<![.!?])")
 _DEEPEST = 5
 _SCALARS = (str, bytes, int, float, type(None))
@@ -278,6 +279,17 @@ def is_list(value: object) -> TypeGuard[Sequence[Any]]:
     if type(value) is list:
         return True
     return isinstance(value, Sequence) and not isinstance(value, str | bytes)
+
+
+def is_pair(value: object) -> TypeGuard[Sequence[Any]]:
+    """Whether a value is a document and its score."""
+    if not isinstance(value, list | tuple) or len(value) != _PAIR:
+        return False
+    document, number = value
+    # A number may be one of a library, such as NumPy's, whose arrays are none.
+    numeric = hasattr(number, "__float__") and not getattr(number, "shape", ())
+    bare = isinstance(number, bool) or isinstance(document, list | tuple | None)
+    return numeric and not bare
 
 
 def is_scores(value: Mapping[Any, Any]) -> bool:
