@@ -36,13 +36,12 @@ from karat.reading.meaning.aliases import IDS, ask
 from karat.reading.meaning.answers import PARTIAL, body_of, hits_of, is_partial
 from karat.reading.meaning.documents import (
     INSIDE,
-    is_pair,
     names_inside,
     read_document,
     rename,
     table_row,
 )
-from karat.reading.meaning.values import is_scores, show, value_at
+from karat.reading.meaning.values import is_pair, is_scores, show, value_at
 from karat.reading.source import Notes
 from karat.retrieving.retrievers import Ask, Question, fill
 
@@ -223,10 +222,10 @@ def _split(url: str) -> tuple[str, list[tuple[str, str]]]:
 
 def check_mapping(mapping: Mapping[str, str]) -> None:
     """Refuse names that are not about retrieved documents."""
-    fields = {"retrieved": "", **INSIDE}
+    fields = [name for name in ("retrieved", *INSIDE) if name != "grade"]
     for ours in mapping:
-        if ours not in fields or ours == "grade":
-            raise UnknownNameError("field", ours, [n for n in fields if n != "grade"])
+        if ours not in fields:
+            raise UnknownNameError("field", ours, fields)
 
 
 def read_answer(
