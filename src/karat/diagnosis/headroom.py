@@ -325,7 +325,8 @@ def _hits(
 ) -> tuple[Hits, Ints]:
     """Hits with every way to grade the unjudged as a query, and the query of each."""
     owner = np.repeat(np.arange(len(queries)), [len(ways) for ways in tried])
-    worth, gold = _flat(tried), []
+    worth = np.concatenate([np.zeros(0), *map(np.ravel, tried)])
+    gold = []
     for query in queries:
         # No ideal ranking looks further than all that is retrieved and judged.
         more = 0 if missing is None else min(query.below, query.top)
@@ -356,11 +357,8 @@ def _repeated(rows: Sequence[Any], owner: Ints) -> tuple[Floats, Ints]:
     own = size[owner]
     behind = np.repeat(np.cumsum(own) - own, own)
     start = np.repeat((np.cumsum(size) - size)[owner], own)
-    return _flat(rows)[start + np.arange(len(start)) - behind], own
-
-
-def _flat(rows: Sequence[Any]) -> Floats:
-    return np.concatenate([np.zeros(0), *(row.ravel() for row in rows)])
+    flat = np.concatenate([np.zeros(0), *rows])
+    return flat[start + np.arange(len(start)) - behind], own
 
 
 def _next(queries: Sequence[_Query]) -> tuple[Unjudged, ...]:
