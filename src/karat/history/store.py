@@ -19,6 +19,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from karat.data.gold import Gold
+from karat.data.intervals import Interval
 from karat.data.queries import Query
 from karat.data.runs import Document
 from karat.errors import UnknownNameError, UsageError
@@ -305,6 +306,34 @@ class Store(AbstractContextManager["Store"]):
             score = float(np.frombuffer(code, "<f8")[0])
             scores.setdefault(run, {})[metric] = None if np.isnan(score) else score
         return scores
+
+    def intervals(
+        self,
+        metric: str,
+        runs: Iterable[int],
+        queries: Container[str] | None = None,
+    ) -> dict[int, Interval | None]:
+        """The interval of a metric's mean under today's gold, of the runs that have it.
+
+        Args:
+            metric: its spelling.
+            runs: their numbers.
+            queries: only over these.
+        """
+        rows = self._db.execute(
+            "select run, score.value from json_each(?) as one cross join score on "
+            "run=one.value where metric=?",
+            (json.dumps([*runs]), metric),
+        ).fetchall()
+        if queries is not None:
+            return {r: self.scores(r, queries)[metric].interval for r, _ in rows}
+        # Of one metric all columns are alike but for the scores.
+        column = self._run(rows[-1][0]).head.columns[metric] if rows else None
+        return {
+            run: replace(column, scores=np.frombuffer(value, "<f8")).interval
+            for run, value in rows
+            if column is not None
+        }
 
     def columns(self, run: int) -> Mapping[str, MetricScores]:
         """A run's scores, query by query, under today's gold."""

@@ -8,7 +8,6 @@ from typing import Any
 from starlette.responses import Response
 
 from karat.comparison.compare import compare
-from karat.comparison.comparison import Comparison
 from karat.data.queries import Dataset
 from karat.data.tables import counted, number
 from karat.errors import FormatError, UnknownNameError
@@ -62,7 +61,8 @@ def get_run(call: Call) -> Response:
 
 def get_comparison(call: Call) -> Response:
     """The second run against the first."""
-    compared = comparison_of(call, call.names["first"], call.names["second"])
+    runs = (call.run(call.names[name]) for name in ("first", "second"))
+    compared = compare(*(call.store.scores(run.id) for run in runs))
     return json_answer(compared.to_dict())
 
 
@@ -132,12 +132,6 @@ def get_gold_changes(call: Call) -> Response:
     earlier, later = (call.whole(name, 0) for name in ("earlier", "later"))
     changes = call.store.gold_changes(earlier, later, call.project)
     return json_answer({"changes": [one._asdict() for one in changes]})
-
-
-def comparison_of(call: Call, first: str, second: str) -> Comparison:
-    """Two stored runs on their common queries."""
-    one, two = (call.store.scores(call.run(text).id) for text in (first, second))
-    return compare(one, two)
 
 
 def query_facts(call: Call) -> dict[str, Any]:

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.resources import as_file, files
+from operator import attrgetter
 from typing import Any
 from urllib.parse import parse_qs, urlencode
 
 from starlette.responses import RedirectResponse, Response
 
+from karat.comparison.compare import compare
 from karat.data.tables import DASH, Table, counted, number
 from karat.errors import UsageError
 from karat.evaluation import evaluate
@@ -15,16 +17,25 @@ from karat.history.labelling import agreements, last_words
 from karat.history.store import StoredRun
 from karat.history.tokens import ROLES
 from karat.reading.labels import UNDECIDED
-from karat.reports.charts import Line, draw_lines
-from karat.reports.drawing import limits_around, signed
-from karat.reports.markup import Markup, figure, grid, section, tag
+from karat.reports.markup import Markup, grid, section, tag
+from karat.results.leaderboard import leading
 from karat.web import api
 from karat.web.call import Call
 from karat.web.frame import framed
 from karat.web.guard import may, segment
 from karat.web.queue import K, next_facts
+from karat.web.timeline import means_over_time
+from karat.web.views import (
+    SHOWN,
+    Links,
+    curve,
+    link,
+    pair_view,
+    run_table,
+    run_view,
+    timeline_chart,
+)
 
-_SHOWN = 200
 _DEMO = "demo"
 _GRADES = (0, 1, 2, 3)
 _QUEUE = 20
@@ -40,7 +51,7 @@ def projects_page(call: Call) -> Response:
             shown = ", ".join(f"{m} {number(mean)}" for m, mean in means.items())
             last = runs[-1].at[:10] if runs else DASH
             rows.append(
-                [_link(f"/p/{segment(name)}", name), str(len(runs)), last, shown]
+                [link(f"/p/{segment(name)}", name), str(len(runs)), last, shown]
             )
     table = Table(
         ["project", "runs", "last", "means of the last run"], rows, texts=(0, 3)
@@ -79,8 +90,8 @@ def history_page(call: Call) -> Response:
     if metrics and metric not in metrics:
         raise UsageError(f"no run has {metric!r:.80}; there are {', '.join(metrics)}")
     page = call.whole("page", 1)
-    first = max(0, len(runs) - page * _SHOWN)
-    shown = runs[first : first + min(_SHOWN, len(runs) - (page - 1) * _SHOWN)]
+    first = max(0, len(runs) - page * SHOWN)
+    shown = runs[first : first + min(SHOWN, len(runs) - (page - 1) * SHOWN)]
     branches = [*dict.fromkeys(run.branch for run in every if run.branch)]
     choices = tag(
         "form",
@@ -91,78 +102,36 @@ def history_page(call: Call) -> Response:
         tag("button", "Show"),
         _class="tools",
     )
-    parts = [section("filters", "Filters", choices)]
-    parts.append(_curve(metric, [run.means.get(metric) for run in shown], "Over time"))
-    table = grid(_leaderboard(call, shown, metric, metrics))
+    tag_of = call.asked.get("tag") or None
+    timeline = means_over_time(call.store, call.project, shown, metric, tag_of)
+    table = run_table(timeline, _links(call), _tick)
     button = tag("button", "Compare the two ticked")
     form = tag("form", table, tag("p", button), action=_address(call, "compare"))
-    parts.append(section("runs", counted(len(runs), "run"), form))
+    parts = [
+        section("filters", "Filters", choices),
+        timeline_chart(timeline),
+        section("runs", counted(len(runs), "run"), form),
+    ]
     if first:
         more = urlencode({**call.asked, "page": str(page + 1)})
-        parts.append(tag("p", _link(f"?{more}", "Older runs")))
+        parts.append(tag("p", link(f"?{more}", "Older runs")))
     return _framed(call, call.project, parts)
 
 
-def _curve(metric: str, values: Sequence[float | None], heading: str) -> Markup:
-    """A metric over runs, the oldest first; nothing where no run has it."""
-    points = [(n, value) for n, value in enumerate(values, 1) if value is not None]
-    if not points:
-        return Markup("")
-    xs, ys = zip(*points, strict=True)
-    title = f"{metric} over {counted(len(points), 'run')}"
-    line, axis = Line(metric, xs, ys), "run, the oldest first"
-    chart = draw_lines([line], title=title, x=axis, y="", bounds=limits_around(ys))
-    return section("chart", heading, figure(chart))
-
-
-def _leaderboard(
-    call: Call, runs: Sequence[StoredRun], metric: str, metrics: Sequence[str]
-) -> Table:
-    rows: list[list[str]] = []
-    before: dict[str, float | None] = {}
-    for run in runs:
-        mean, last = run.means.get(metric), before.get(run.branch)
-        change = DASH
-        if mean is not None and last is not None:
-            change = signed(mean - last, zero=True)
-        before[run.branch] = mean
-        tick = _field("run", str(run.id), kind="checkbox", said=f"compare {run.name}")
-        means = [
-            number(run.means.get(name)) + (" *" if name in run.frozen else "")
-            for name in metrics
-        ]
-        name = _link(_address(call, f"runs/{run.id}"), run.name)
-        rows.append(
-            [tick, name, run.commit[:10], run.branch, run.at[:10], *means, change]
-        )
-    kept = {f"* {name}: {why}" for run in runs for name, why in run.frozen.items()}
-    columns = ["", "run", "commit", "branch", "when", *metrics, f"{metric} change"]
-    return Table(columns, rows[::-1], notes=sorted(kept), texts=(0, 1, 2, 3, 4))
+def _tick(run: StoredRun) -> Markup:
+    box = _field("run", str(run.id), kind="checkbox", said=f"compare {run.name}")
+    return Markup(f"{box} {run.id}")
 
 
 def run_page(call: Call) -> Response:
     """One run: its means, and its queries, the lowest scores first."""
-    stored = call.run(call.names["run"])
-    columns = call.store.columns(stored.id)
-    questions = call.store.questions(call.project)
-    means = [[metric, number(column.mean)] for metric, column in columns.items()]
-    metric = next(iter(columns))
-    scores = zip(columns[metric].queries, columns[metric].scores.tolist(), strict=True)
-    lowest = sorted(scores, key=lambda pair: (pair[1] != pair[1], pair[1]))[:_SHOWN]
-    rows = [
-        [_query_link(call, query, stored.id), questions[query] or "", number(score)]
-        for query, score in lowest
-    ]
-    table = Table(["query", "question", metric], rows, texts=(0, 1))
-    download = _address(call, f"runs/{stored.id}", api=True)
-    told = (stored.commit, stored.branch, stored.at)
-    parts = [
-        tag("p", " ".join(filter(None, told)), _class="soft"),
-        section("means", "Means", grid(Table(["metric", "mean"], means))),
-        section("queries", "Queries, the lowest first", grid(table)),
-        tag("p", _link(download, "evaluation.json")),
-    ]
-    return _framed(call, stored.name, parts)
+    run = call.run(call.names["run"])
+    result = call.store.scores(run.id)
+    told = " ".join(filter(None, (run.commit, run.branch, run.at)))
+    download = link(_address(call, f"runs/{run.id}", api=True), "evaluation.json")
+    parts = run_view(run, result, leading(result.columns), _links(call))
+    about = tag("p", f"{told} ", download, _class="soft")
+    return _framed(call, run.name, [about, *parts])
 
 
 def comparison_page(call: Call) -> Response:
@@ -170,22 +139,10 @@ def comparison_page(call: Call) -> Response:
     ticked = call.asked.getlist("run")
     if len(ticked) != 2:  # noqa: PLR2004
         raise UsageError(f"two runs can be compared; {len(ticked)} are ticked")
-    first, second = sorted(ticked, key=lambda text: (len(text), text))
-    compared = api.comparison_of(call, first, second)
-    table, *others = compared.tables()
-    movers = [
-        [_query_link(call, m.query, first, second), number(m.difference)]
-        for m in compared.movers
-    ]
-    parts = [
-        tag("p", tag("strong", compared.headline), _class="lead"),
-        section("differences", "Differences", grid(table), *map(grid, others)),
-    ]
-    if movers:
-        listed = grid(Table(["query", "difference"], movers))
-        parts.append(section("movers", "Queries that moved most", listed))
-    title = f"{', '.join(compared.candidates)} compared with {compared.baseline}"
-    return _framed(call, title, parts)
+    old, new = sorted((call.run(text) for text in ticked), key=attrgetter("id"))
+    compared = compare(*(call.store.scores(run.id) for run in (old, new)))
+    parts = pair_view(compared, _links(call), old.id, new.id)
+    return _framed(call, f"{new.name} compared with {old.name}", parts)
 
 
 def query_page(call: Call) -> Response:
@@ -200,7 +157,7 @@ def query_page(call: Call) -> Response:
     parts = [tag("p", f"query {facts['query']} ", *map(_chip, facts["tags"]))]
     parts.append(section("scores", "Scores", grid(Table(["run", *metrics], rows))))
     values = [own.get(metrics[0]) for own in scored.values()]
-    parts.append(_curve(metrics[0], values, "This query in all runs"))
+    parts.append(curve("This query in all runs", metrics[0], values))
     wanted = [
         tag(
             "li",
@@ -345,7 +302,7 @@ def gold_page(call: Call) -> Response:
     ]
     columns = ["people", "documents", "equal", "weighted kappa", "alpha"]
     links = [
-        _link(_address(call, f"gold/latest.{form}", api=True), f"gold.{form}")
+        link(_address(call, f"gold/latest.{form}", api=True), f"gold.{form}")
         for form in ("qrels", "jsonl")
     ]
     parts = [section("files", "Download", tag("p", links[0], " ", links[1]))]
@@ -354,12 +311,12 @@ def gold_page(call: Call) -> Response:
         agreed = grid(Table(columns, rows, texts=(0,)))
         parts.append(section("agreement", "Agreement", agreed))
     page = call.whole("page", 1)
-    end = len(labels) - (page - 1) * _SHOWN
-    shown = labels[max(0, end - _SHOWN) : max(0, end)]
+    end = len(labels) - (page - 1) * SHOWN
+    shown = labels[max(0, end - SHOWN) : max(0, end)]
     heading = counted(len(labels), "label")
     parts.append(section("labels", heading, grid(_label_table(call, shown))))
-    if end > _SHOWN:
-        parts.append(tag("p", _link(f"?page={page + 1}", "Older labels")))
+    if end > SHOWN:
+        parts.append(tag("p", link(f"?page={page + 1}", "Older labels")))
     return _framed(call, f"Gold of {call.project}", parts)
 
 
@@ -383,11 +340,11 @@ def _gold_changes(call: Call) -> Iterator[Markup]:
             *(DASH if g is None else f"{g:g}" for g in (one.before, one.after)),
             ", ".join(one.who) or "gold file",
         ]
-        for one in changes[:_SHOWN]
+        for one in changes[:SHOWN]
     ]
     told = f"From version {earlier} to {later}: {counted(len(changes), 'grade')}"
     yield tag(
-        "p", f"{told}, of which {len(rows)} are here" if changes[_SHOWN:] else told
+        "p", f"{told}, of which {len(rows)} are here" if changes[SHOWN:] else told
     )
     if rows:
         columns = ["query", "document", "before", "after", "by"]
@@ -401,8 +358,8 @@ def _label_table(call: Call, labels: Iterable[StoredLabel]) -> Table:
         verdict = one.verdict if one.grade is None else _grade(one.grade)
         item = one.document or (one.text or "")[:80]
         at = one.at[:16].replace("T", " ")
-        link, query = _link(file, str(one.version)), _query_link(call, one.query)
-        rows.append([link, at, one.who, query, item, verdict, one.why])
+        version, query = link(file, str(one.version)), _query_link(call, one.query)
+        rows.append([version, at, one.who, query, item, verdict, one.why])
     columns = ["version", "when", "who", "query", "document", "grade", "why"]
     return Table(columns, rows, texts=(0, 1, 2, 3, 4, 6))
 
@@ -459,13 +416,22 @@ def _address(call: Call, rest: str, *, api: bool = False) -> str:
     return f"{'/api' if api else ''}/p/{segment(call.project)}/{rest}".removesuffix("/")
 
 
-def _query_link(call: Call, query: str, *runs: object) -> Markup:
-    chosen = f"?runs={','.join(map(str, runs))}" if runs else ""
-    return _link(_address(call, f"q/{segment(query)}{chosen}"), query)
+def _links(call: Call) -> Links:
+    home = _address(call, "")
+
+    def query(name: str, *runs: int) -> str:
+        chosen = f"?runs={','.join(map(str, runs))}" if runs else ""
+        return f"{home}/q/{segment(name)}{chosen}"
+
+    return Links(
+        lambda run: f"{home}/runs/{run}",
+        lambda old, new: f"{home}/compare?run={old}&run={new}",
+        query,
+    )
 
 
-def _link(address: str, name: str) -> Markup:
-    return tag("a", name, href=address)
+def _query_link(call: Call, query: str) -> Markup:
+    return link(_address(call, f"q/{segment(query)}"), query)
 
 
 def _chip(text: str) -> Markup:

@@ -4,19 +4,20 @@ They hold no script and ask for nothing: any web server, or none, shows them. Te
 stand on pages of their own, each once, and the others point to them.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from karat.comparison.compare import compare
-from karat.comparison.comparison import Comparison
 from karat.data.runs import Document, ranks_of
-from karat.data.tables import DASH, Table, number
+from karat.data.tables import DASH, number
 from karat.errors import FormatError
-from karat.history.store import Store
-from karat.reports.markup import Markup, figure, grid, page, section, tag
-from karat.results.evaluation import UNTAGGED, Evaluation, slice_table, tagged
-from karat.web.timeline import Step, Timeline
+from karat.history.store import Store, StoredRun
+from karat.reports.markup import Markup, page, section, tag
+from karat.results.evaluation import Evaluation
+from karat.web.timeline import Timeline
+from karat.web.views import Links, link, pair_view, run_table, run_view, timeline_chart
 from karat.writing import write_file
 
 _LOWEST = 20
@@ -24,6 +25,8 @@ _QUESTION = 120
 _TEXTS = 200
 _INDEX = "index.html"
 _OURS = "Written by karat"
+# From one page in a folder to another.
+_WITHIN = Links("../runs/{}.html".format, "../pairs/{}-{}.html".format)
 
 
 def write_site(
@@ -53,62 +56,38 @@ class _Site:
 
     def pages(self) -> Iterator[tuple[str, str]]:
         """Each page with its place in the folder."""
-        before: tuple[Step, Evaluation] | None = None
+        before: tuple[StoredRun, Evaluation] | None = None
+        metric = self.timeline.metric
         for step in self.timeline.steps:
-            result = self.store.evaluation(step.run.id)
+            run, result = step.run, self.store.evaluation(step.run.id)
             if not self.with_texts:
                 result = result.without_texts()
-            yield f"runs/{step.run.id}.html", self._run(step, result)
-            if before is not None and step.difference is not None:
-                compared = compare(before[1], result)
-                place = _pair(before[0], step)
-                yield place, _comparison_page(compared, before[0], step)
-            before = step, result
+            lowest = partial(self._lowest, result)
+            parts = run_view(run, result, metric, _WITHIN, lowest)
+            said = ", ".join(filter(None, [run.commit, run.branch, run.at[:10]]))
+            yield _page(_WITHIN.run(run.id), f"{run.name}, run {run.id}", said, parts)
+            if before is not None and not step.problem:
+                old, compared = before[0], compare(before[1], result)
+                one, other = (
+                    link(_WITHIN.run(r.id), f"run {r.id}") for r in (old, run)
+                )
+                parts = pair_view(compared, _WITHIN, old.id, run.id)
+                yield _page(
+                    _WITHIN.pair(old.id, run.id),
+                    f"{run.name} compared with {old.name}",
+                    "",
+                    [tag("p", one, " and ", other), *parts],
+                )
+            before = run, result
         yield from self._text_pages()
-        yield _INDEX, self._index()
+        links = Links("runs/{}.html".format, "pairs/{}-{}.html".format)
+        board = run_table(self.timeline, links, lambda run: str(run.id))
+        runs = section("runs", "Runs, the newest first", board)
+        chart = timeline_chart(self.timeline)
+        yield _INDEX, page(self.timeline.table().title, [chart, runs])
 
-    def _index(self) -> str:
-        """Chart and leaderboard, the newest run first."""
-        table, steps = self.timeline.table(), self.timeline.steps
-        metrics = dict.fromkeys(metric for step in steps for metric in step.run.means)
-        others = [metric for metric in metrics if metric != self.timeline.metric]
-        rows = []
-        for place, step in enumerate(steps):
-            number_of, _, *cells, verdict = table.rows[place]
-            if step.difference is not None:
-                verdict = _link(_pair(steps[place - 1], step), verdict)
-            name = _link(f"runs/{step.run.id}.html", step.run.name)
-            means = [number(step.run.means.get(metric)) for metric in others]
-            rows.append([number_of, name, *cells, verdict, *means])
-        board = replace(table, columns=[*table.columns, *others], rows=rows[::-1])
-        chart = section("chart", "Over the runs", figure(self.timeline.chart()))
-        runs = section("runs", "Runs, the newest first", grid(board, titled=False))
-        return page(table.title, [chart, runs])
-
-    def _run(self, step: Step, result: Evaluation) -> str:
-        metric = self.timeline.metric
-        tags, means = tagged(result), result.summary()
-        kept = (f"{m} is not scored again: {why}" for m, why in step.run.frozen.items())
-        means = replace(means, notes=[*means.notes, *kept])
-        parts = [section("result", "Result", grid(means, titled=False))]
-        if tags.keys() - {UNTAGGED}:
-            slices = slice_table(result.columns, tags, title="")
-            parts.append(section("slices", "By tag", grid(slices)))
-        order = range(len(result.queries))
-        if metric in result:
-            column = result[metric]
-            sign = -1 if column.higher_is_better is False else 1
-            order = (sign * column.scores).argsort(kind="stable").tolist()
-        lowest = [self._query(result, place) for place in order[:_LOWEST]]
-        parts.append(section("lowest", f"Lowest by {metric}", *lowest))
-        columns = [c.scores[order].tolist() for c in result.values()]
-        names = [result.queries[place] for place in order]
-        cells = zip(names, *(map(number, column) for column in columns), strict=True)
-        table = Table(["query", *result], [*cells])
-        parts.append(section("queries", "All queries", grid(table)))
-        run = step.run
-        said = ", ".join(filter(None, [run.commit, run.branch, run.at[:10]]))
-        return _page(f"{run.name}, run {run.id}", said, parts)
+    def _lowest(self, result: Evaluation, order: Sequence[int]) -> list[Markup]:
+        return [self._query(result, place) for place in order[:_LOWEST]]
 
     def _query(self, result: Evaluation, place: int) -> Markup:
         """A query with its scores and ranking, folded up."""
@@ -137,7 +116,7 @@ class _Site:
             return tag("span", name)
         key = document.id, document.text
         number = self.texts.setdefault(key, len(self.texts))
-        return _link(f"../texts/{number // _TEXTS}.html#d{number}", name)
+        return link(f"../texts/{number // _TEXTS}.html#d{number}", name)
 
     def _text_pages(self) -> Iterator[tuple[str, str]]:
         every = [*self.texts]
@@ -146,27 +125,10 @@ class _Site:
                 section(f"d{start + n}", name or "", tag("p", text, dir="auto"))
                 for n, (name, text) in enumerate(every[start : start + _TEXTS])
             ]
-            yield f"texts/{start // _TEXTS}.html", _page("Texts", "", parts)
+            yield _page(f"../texts/{start // _TEXTS}.html", "Texts", "", parts)
 
 
-def _comparison_page(compared: Comparison, old: Step, new: Step) -> str:
-    one, other = (
-        _link(f"../runs/{step.run.id}.html", f"run {step.run.id}")
-        for step in (old, new)
-    )
-    links = tag("p", one, " and ", other)
-    tables = section("compared", compared.headline, *map(grid, compared.tables()))
-    return _page(f"{new.run.name} compared with {old.run.name}", "", [links, tables])
-
-
-def _page(title: str, said: str, parts: list[Markup]) -> str:
-    way = tag("p", _link(f"../{_INDEX}", "All runs"), f" {said}")
-    return page(title, [way, *parts])
-
-
-def _pair(old: Step, new: Step) -> str:
-    return f"pairs/{old.run.id}-{new.run.id}.html"
-
-
-def _link(address: str, name: str) -> Markup:
-    return tag("a", name, href=address)
+def _page(address: str, title: str, said: str, parts: Sequence[str]) -> tuple[str, str]:
+    """A page in a folder, by its place."""
+    way = tag("p", link(f"../{_INDEX}", "All runs"), f" {said}")
+    return address.removeprefix("../"), page(title, [way, *parts])

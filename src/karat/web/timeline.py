@@ -1,6 +1,6 @@
 """Runs over commits: each by one metric, with a verdict against the one before."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -9,9 +9,6 @@ from karat.comparison.differences import Difference
 from karat.data.tables import DASH, Table, number
 from karat.errors import DataError, UnknownNameError, UsageError
 from karat.history.store import Store, StoredRun
-from karat.reports.charts import Line, draw_lines
-from karat.reports.drawing import Chart, limits_around
-from karat.results.evaluation import Evaluation
 from karat.results.leaderboard import leading
 from karat.results.plain_values import as_plain
 
@@ -20,10 +17,11 @@ _COMMIT = 7
 
 @dataclass(frozen=True)
 class Step:
-    """A run, its scores, and how it differs from the run before."""
+    """A run, the interval of its mean, and how it differs from the run before."""
 
     run: StoredRun
-    scores: Evaluation
+    interval: tuple[float, float] | None
+    change: float | None = None
     difference: Difference | None = None
     problem: str = ""
 
@@ -37,60 +35,45 @@ class Timeline:
     gold_version: int
     steps: Sequence[Step]
     tag: str | None = None
+    has_verdicts: bool = True
 
     def table(self) -> Table:
         """A row per run."""
         rows = []
         for step in self.steps:
-            run, one = step.run, step.difference
-            star = "*" if self.metric in run.frozen else ""
-            rows.append(
-                [
-                    *(str(run.id), run.name, run.commit[:_COMMIT] or DASH),
-                    *(run.branch or DASH, run.at[:10]),
-                    number(run.means.get(self.metric)) + star,
-                    f"{one.difference:+.4f}" if one is not None and one.n else DASH,
-                    DASH if one is None else one.outcome,
-                ]
-            )
+            run = step.run
+            cells = [
+                *(str(run.id), run.name, run.commit[:_COMMIT] or DASH),
+                *(run.branch or DASH, run.at[:10]),
+                mean_of(run, self.metric),
+                DASH if step.change is None else f"{step.change:+.4f}",
+            ]
+            if self.has_verdicts:
+                cells.append(step.difference.outcome if step.difference else DASH)
+            rows.append(cells)
         columns = ["run", "name", "commit", "branch", "pushed", self.metric, "change"]
         of_tag = f", queries tagged {self.tag}" if self.tag else ""
         return Table(
-            [*columns, "verdict"],
+            [*columns, "verdict"] if self.has_verdicts else columns,
             rows,
             title=f"{self.project}: {self.metric} by gold version "
             f"{self.gold_version}{of_tag}",
-            notes=self.notes(),
-            texts=(1, 2, 3, 4, 7),
+            notes=self.notes([self.metric]),
+            texts=(1, 2, 3, 4, 7) if self.has_verdicts else (1, 2, 3, 4),
         )
 
-    def notes(self) -> list[str]:
+    def notes(self, metrics: Iterable[str]) -> list[str]:
         """What is not scored again, and what is not compared, and why."""
-        frozen: dict[str, list[str]] = {}
+        frozen: dict[tuple[str, str], list[str]] = {}
         for step in self.steps:
-            if why := step.run.frozen.get(self.metric):
-                frozen.setdefault(why, []).append(str(step.run.id))
+            for metric in metrics:
+                if why := step.run.frozen.get(metric):
+                    frozen.setdefault((metric, why), []).append(str(step.run.id))
         notes = [
-            f"* {self.metric} of run {', '.join(runs)} is not scored again: {why}"
-            for why, runs in frozen.items()
+            f"* {metric} of run {', '.join(runs)} is not scored again: {why}"
+            for (metric, why), runs in frozen.items()
         ]
         return [*notes, *(step.problem for step in self.steps if step.problem)]
-
-    def chart(self) -> Chart:
-        """The metric over the runs, with the 95% interval of each."""
-        points = [
-            (place, column.mean, *(column.interval or (column.mean,) * 2))
-            for place, step in enumerate(self.steps, 1)
-            if (column := step.scores.columns.get(self.metric)) is not None and column.n
-        ]
-        xs, ys, low, high = zip(*points, strict=True) if points else ((),) * 4
-        return draw_lines(
-            [Line(self.metric, xs, ys, low, high)],
-            title=f"{self.metric} over the runs, with 95% intervals",
-            x="run, the oldest first",
-            y="",
-            bounds=limits_around([*low, *high]),
-        )
 
     def to_dict(self) -> Mapping[str, Any]:
         """Everything, in plain values."""
@@ -104,6 +87,11 @@ class Timeline:
         ]
         head = {"project": self.project, "metric": self.metric, "tag": self.tag}
         return {**head, "gold_version": self.gold_version, "runs": runs}
+
+
+def mean_of(run: StoredRun, metric: str) -> str:
+    """The mean as it is shown, with a star where it is not scored again."""
+    return number(run.means.get(metric)) + ("*" if metric in run.frozen else "")
 
 
 def timeline_of(
@@ -131,13 +119,38 @@ def timeline_of(
     label = next((one[metric].metric for one in evaluations if metric in one), None)
     if label is None:
         raise UnknownNameError("metric", metric, known)
-    steps = [Step(runs[0], evaluations[0])]
-    for run, old, new in zip(runs[1:], evaluations, evaluations[1:], strict=False):
+    intervals = [
+        column.interval if (column := one.columns.get(label)) and column.n else None
+        for one in evaluations
+    ]
+    steps = [Step(runs[0], intervals[0])]
+    for place, run in enumerate(runs[1:], 1):
         try:
-            (difference,) = compare(old, new, metrics=[label]).differences
+            old, new = evaluations[place - 1 : place + 1]
+            (one,) = compare(old, new, metrics=[label]).differences
         except (DataError, UsageError) as error:
             why = f"run {run.id} is not compared with the one before: {error}"
-            steps.append(Step(run, new, problem=why))
+            steps.append(Step(run, intervals[place], problem=why))
         else:
-            steps.append(Step(run, new, difference))
+            change = one.difference if one.n else None
+            steps.append(Step(run, intervals[place], change, one))
     return Timeline(project, label, store.gold_version(project), steps, tag)
+
+
+def means_over_time(
+    store: Store, project: str, runs: Sequence[StoredRun], metric: str, tag: str | None
+) -> Timeline:
+    """The same without verdicts, which takes a hundredth of the time."""
+    queries = None if tag is None else store.tagged(tag, project)
+    intervals = store.intervals(metric, [run.id for run in runs], queries)
+    means = [run.means.get(metric) for run in runs]
+    changes = [
+        None if old is None or new is None else new - old
+        for old, new in zip([None, *means], means, strict=False)
+    ]
+    steps = [
+        Step(run, intervals.get(run.id), change)
+        for run, change in zip(runs, changes, strict=True)
+    ]
+    version = store.gold_version(project)
+    return Timeline(project, metric, version, steps, tag, has_verdicts=False)
