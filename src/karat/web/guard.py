@@ -221,7 +221,7 @@ class Guard:
 
     def _redirect(self, request: Request, cookie: str) -> Response:
         """The same page without the token in its address, which is a cookie now."""
-        pairs = parse_qsl(request.url.query)
+        pairs = parse_qsl(request.url.query, keep_blank_values=True)
         secret = self._desk.sign_in(dict(pairs)["token"])
         rest = urlencode([pair for pair in pairs if pair[0] != "token"])
         # Two slashes would lead to another host.

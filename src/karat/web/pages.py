@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.resources import as_file, files
 from operator import attrgetter
 from typing import Any
-from urllib.parse import parse_qs, urlencode
+from urllib.parse import parse_qsl, urlencode
 
 from starlette.responses import RedirectResponse, Response
 
@@ -395,12 +395,16 @@ def settings_page(call: Call, secret: str = "") -> Response:
 
 def change_tokens(call: Call) -> Response:
     """Make or remove a token."""
-    sent = parse_qs(call.body.decode("utf-8", "replace"), max_num_fields=10)
-    said = {name: values[0] for name, values in sent.items()}
+    try:
+        said = dict(parse_qsl(call.body.decode("utf-8", "replace"), max_num_fields=10))
+    except ValueError:
+        raise UsageError("a form of at most 10 fields is read here") from None
     if "remove" in said:
         call.store.tokens.remove(said["remove"])
         return RedirectResponse("/settings", 303)
     name, role = said.get("name", ""), said.get("role", "")
+    if role not in ROLES:
+        raise UsageError(f"the role is one of {', '.join(ROLES)}, got {role!r:.80}")
     secret = call.store.tokens.add(name, role, said.get("project") or None)
     return settings_page(call, secret)
 
