@@ -508,7 +508,7 @@ def _evaluate(qrels: Labels, run: Run, options: Options) -> _Results:
         missing = missing[shown]
     values = {column: _values(column, hits, missing) for column in columns}
     # A TREC file says what the run is called; other runs have only a name.
-    tag = getattr(run, "tag", None) or run.name
+    tag = str(run.provenance.get("tag") or run.name)
     return _Results(values, topics, len(relevant), int(relevant.sum()), tag)
 
 

@@ -324,7 +324,8 @@ class ColumnarRun(Run):
         for part in _in_order(work, self._parts()):
             if parts and (part.scattered or met[part.query].any()):
                 # A query in two places: all its rows are needed at once.
-                return [work(self.source.whole)]
+                parts = [work(self.source.whole)]
+                break
             met[part.query] = True
             parts.append(part)
         self.provenance = self.source.provenance
