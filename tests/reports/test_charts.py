@@ -38,7 +38,6 @@ def every_kind(name: str) -> list[Chart]:
             [Line(name, [1, 50], [0.1, 0.9], [0, 0.8], [0.2, 1.0])],
             title=name,
             x=name,
-            y=name,
             bounds=(0, 1),
         ),
         draw_scatter(
@@ -143,7 +142,7 @@ def test_of_many_runs_some_have_colours_and_names_stand_at_the_lines() -> None:
         Line(f"retriever-with-a-long-name-{n:02}", [1, 10], [0.1, n / 12])
         for n in range(12)
     ]
-    chart = draw_lines(lines, title="t", x="k", y="", bounds=(0, 1))
+    chart = draw_lines(lines, title="t", x="k", bounds=(0, 1))
     root = ET.fromstring(chart.svg())
     classes = (e.get("class") or "" for e in root.iter())
     drawn = [name for name in classes if "k-line" in name]
@@ -153,7 +152,7 @@ def test_of_many_runs_some_have_colours_and_names_stand_at_the_lines() -> None:
     assert {"\u202600", "\u202601", "\u202602", "\u202603"} <= {*words}
     # A word is not cut in two.
     named = [Line(f"the-retriever-v{n:02}", [1, 10], [0.1, n / 12]) for n in range(5)]
-    assert "\u2026v04" in draw_lines(named, title="", x="", y="", bounds=(0, 1)).body
+    assert "\u2026v04" in draw_lines(named, title="", x="", bounds=(0, 1)).body
 
 
 def test_names_are_cut_in_the_middle() -> None:

@@ -74,7 +74,7 @@ class Point:
 
 
 def draw_lines(
-    lines: Sequence[Line], *, title: str, x: str, y: str, bounds: tuple[float, float]
+    lines: Sequence[Line], *, title: str, x: str, bounds: tuple[float, float]
 ) -> Chart:
     """Lines with bands over a common axis; a wide range of x is shown by powers.
 
@@ -91,7 +91,7 @@ def draw_lines(
     frame = Frame.around(xs, bounds, top, margin=_NAMES if many else RIGHT)
     # About ten of the numbers have room to be written out.
     some = xs[:: -(-len(xs) // 10)]
-    marks = [legend, frame.axes(some, ticks_between(*bounds), x, y)]
+    marks = [legend, frame.axes(some, ticks_between(*bounds), x)]
     for place, line in reversed([*enumerate(lines)]):
         plain = many and place >= FOREGROUND
         colour = _GREY if plain else place
@@ -262,7 +262,7 @@ def draw_histogram(
     frame = Frame.around([low, high], (0.0, float(most)), top, straight=True)
     marks = [
         legend,
-        frame.axes(edges[:: _BINS // 5], ticks_between(0, most), "score", ""),
+        frame.axes(edges[:: _BINS // 5], ticks_between(0, most), "score"),
     ]
     room = (frame.at(edges[1], 0)[0] - frame.at(low, 0)[0]) * 0.88
     for place, own in enumerate(counts.values()):

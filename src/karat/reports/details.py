@@ -14,7 +14,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import chain, pairwise
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from karat.matching.matcher import read_matcher
 from karat.results.evaluation import Evaluation
 from karat.results.leaderboard import Leaderboard
 
+T = TypeVar("T")
 Notes: TypeAlias = Mapping[str, Mapping[str, Sequence[str]]]
 """Sentences on gold items, by query and item."""
 
@@ -90,30 +91,20 @@ class Details:
         known = [self.facts.get(query) for query in self.queries]
         tags = [fact.tags if fact else () for fact in known]
         causes = [self.causes.get(query, ()) for query in self.queries]
-        first = [one for one in self.board.values() if one.columns]
+        columns = {n: c for one in self.board.values() for n, c in one.columns.items()}
         return {
             "size": _BLOCK,
             "systems": [*self.board],
-            "metrics": self.board.metrics,
-            "signs": [
-                next(
-                    (
-                        _SIGNS[one[name].higher_is_better]
-                        for one in first
-                        if name in one
-                    ),
-                    1,
-                )
-                for name in self.board.metrics
-            ],
-            "leading": self.board.leading if self.board.metrics else "",
+            "metrics": [*columns],
+            "signs": [_SIGNS[column.higher_is_better] for column in columns.values()],
+            "leading": self.board.leading if columns else "",
             "queries": self.queries,
             "questions": [
                 (fact.text or "")[:_QUESTION] if fact else "" for fact in known
             ],
             "facets": {"tag": _numbered(tags), "cause": _numbered(causes)},
             "scores": [
-                [system.column(metric, self.queries) for metric in self.board.metrics]
+                [system.column(metric, self.queries) for metric in columns]
                 for system in self.systems
             ],
             "first": [system.first_relevant(self.queries) for system in self.systems],
@@ -263,17 +254,18 @@ class _System:
         plain = labels is None or labels.is_plain
         return self.matcher == "id" and plain and not self.one.policies.changes()
 
+    def _of(self, queries: Sequence[str], values: Sequence[T], otherwise: T) -> list[T]:
+        """The values of these queries, of which this run may lack some."""
+        places = (self.places.get(query) for query in queries)
+        return [otherwise if place is None else values[place] for place in places]
+
     def column(self, metric: str, queries: Sequence[str]) -> list[float | None]:
+        """The scores of each query, as people read them; None without one."""
         if metric not in self.one:
             return [None] * len(queries)
         values = self.one[metric].scores.tolist()
-        scores = dict(zip(self.one.queries, values, strict=True))
-        return [
-            None
-            if math.isnan(score := scores.get(query, math.nan))
-            else round(score, 6)
-            for query in queries
-        ]
+        scores = [None if math.isnan(score) else round(score, 6) for score in values]
+        return self._of(queries, scores, None)
 
     def first_relevant(self, queries: Sequence[str]) -> list[int]:
         """The rank of the first relevant item of each query; 0 without one."""
@@ -282,25 +274,20 @@ class _System:
         credits = self.matches.hits.credits(self.one.policies.threshold)
         first = np.zeros(self.matches.hits.size, np.int64)
         first[credits.query[::-1]] = credits.rank[::-1]
-        ranks = dict(zip(self.one.queries, first.tolist(), strict=True))
-        return [ranks.get(query, 0) for query in queries]
+        return self._of(queries, first.tolist(), 0)
 
     def statuses(self, queries: Sequence[str]) -> dict[int, str]:
         """What is the matter with a query, by its place, where something is."""
         one = self.one
-        missing = dict(zip(one.queries, one.missing.tolist(), strict=True))
         failed = {
             one.queries[row]: f"failed: {why}"
             for column in one.columns.values()
             for row, why in column.failures.items()
         }
-        told = {}
-        for place, query in enumerate(queries):
-            if query in failed:
-                told[place] = failed[query]
-            elif missing.get(query, True):
-                told[place] = "missing from the run"
-        return told
+        missing = enumerate(self._of(queries, one.missing.tolist(), otherwise=True))
+        told = {place: "missing from the run" for place, absent in missing if absent}
+        places = enumerate(queries)
+        return told | {n: failed[query] for n, query in places if query in failed}
 
     @cached_property
     def _starts(self) -> tuple[list[int], list[int]]:

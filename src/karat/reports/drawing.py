@@ -169,7 +169,9 @@ class Frame:
         pairs = (self.at(*point) for point in points)
         return "M" + "L".join(f"{left} {down}" for left, down in pairs)
 
-    def axes(self, across: Sequence[float], up: Sequence[float], x: str, y: str) -> str:
+    def axes(
+        self, across: Sequence[float], up: Sequence[float], x: str, y: str = ""
+    ) -> str:
         """Lines and numbers beside the chart, and what they are numbers of."""
         marks = []
         for tick in up:

@@ -104,7 +104,7 @@ def _curve(board: Leaderboard, metric: str) -> Chart | None:
     family = replace(spelling, k=None)
     highest = max((v for line in lines for v in line.high), default=1.0)
     bounds = (0.0, 1.0) if highest <= 1.0 else (0.0, highest)
-    return draw_lines(lines, title=f"{family} over k", x="k", y="", bounds=bounds)
+    return draw_lines(lines, title=f"{family} over k", x="k", bounds=bounds)
 
 
 def _deepest(evaluation: Evaluation, metric: str) -> int:

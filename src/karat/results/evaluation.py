@@ -391,10 +391,10 @@ class Evaluation(SavedResult, Mapping[str, MetricScores]):
         """Everything, in plain values: what `to_json` writes."""
         return to_dict(self)
 
-    def to_json(self, *, indent: int | None = 2) -> str:
+    def to_json(self) -> str:
         """The evaluation as JSON, a line per query; `karat.load` reads it back."""
         with gc_paused():
-            return evaluation_json(self, indent=indent)
+            return evaluation_json(self)
 
     @property
     def tag(self) -> str:

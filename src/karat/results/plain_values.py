@@ -522,19 +522,16 @@ def plain_evaluation(result: "Evaluation") -> dict[str, Any]:
     return plain
 
 
-def evaluation_json(result: "Evaluation", *, indent: int | None = 2) -> str:
+def evaluation_json(result: "Evaluation") -> str:
     """Everything as JSON: a line per field of the evaluation, and a line per query."""
-    if indent is None:
-        return _encode(to_dict(result))
-    pad = " " * indent
-    start = f"\n{pad}{pad}"
-    head = json.dumps(_head(result), ensure_ascii=False, indent=indent)
+    start = "\n    "
+    head = json.dumps(_head(result), ensure_ascii=False, indent=2)
     fields = plain_evaluation(result).items()
     value = f",{start}".join(f"{_encode(name)}: {_encode(one)}" for name, one in fields)
     rows = f",{start}".join(_rows(result))
     return (
-        f'{head.removesuffix("}").rstrip()},\n{pad}"evaluation": {{{start}{value}\n'
-        f'{pad}}},\n{pad}"queries": [{start}{rows}\n{pad}]\n}}'
+        f'{head.removesuffix("}").rstrip()},\n  "evaluation": {{{start}{value}\n'
+        f'  }},\n  "queries": [{start}{rows}\n  ]\n}}'
     )
 
 

@@ -54,7 +54,6 @@ def curve(
         title=f"{metric} over {counted(len(points), 'run')}"
         + (", with 95% intervals" if any(intervals) else ""),
         x="run, the oldest first",
-        y="",
         bounds=limits_around([*low, *high]),
     )
     return section("chart", heading, figure(chart))
