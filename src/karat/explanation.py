@@ -8,6 +8,7 @@ from typing import Any
 from karat.data.gold import KINDS, Gold
 from karat.data.hits import Evidence, Hits, Range
 from karat.data.judgements import Usage, Verdict
+from karat.data.matches import Matches
 from karat.data.memory_runs import DocumentRun
 from karat.data.policies import Policies
 from karat.data.queries import Query
@@ -16,6 +17,7 @@ from karat.data.tables import DASH, Table, counted, number
 from karat.errors import UnknownNameError
 from karat.metrics import Metric
 from karat.planning import DEFAULT_METRICS, prepare
+from karat.results.scores import Measure
 
 _ROWS = 20
 _READ = 5
@@ -63,53 +65,61 @@ def explain(
     documents = _ranking(whole, query, plan.policies)
     one_gold = _only(gold, query)
     one_run = DocumentRun({query: documents}, whole.name)
-    texts = getattr(options.get("judge"), "texts", True)
-    place = gold.queries.index(query)
-    worked: dict[str, list[str]] = {}
-    verdicts: tuple[Verdict, ...] = ()
-    usage = Usage()
+    matches: dict[str, Matches] = {}
     evidence: list[Evidence] = []
-    ranking: Table | None = None
-    first: Mapping[str, int | None] = {}
-    said: Mapping[str, str] = {}
-    failure: str | None = None
     for name, matcher in plan.matchers.items():
         policies = replace(plan.policies_of(name, own_k), force=True)
-        matched = matcher.match(one_run, one_gold, judged=True, policies=policies)
-        hits = matched.hits
-        verdicts += matched.verdicts.get(0, ())
-        usage += matched.usage.get(0, Usage())
-        evidence += matcher.evidence(one_run, one_gold, query, policies)
+        found = matcher.match(one_run, one_gold, judged=True, policies=policies)
         if own_k is not None:
-            hits = replace(hits, own_k=own_k[place : place + 1])
-        if ranking is None:
-            (first,) = matched.first_ranks()
-            said = _said(one_gold, verdicts) if texts else {}
-            missed = _missed(first, said, hits, claims=bool(verdicts))
-            # What is judged and does not help counts for nothing.
-            graded = zip(first.items(), hits.gold_grade.tolist(), strict=False)
-            first = {item: rank for (item, rank), grade in graded if grade > 0}
-            names = [_name(document, texts=texts) for document in documents]
-            ranking = _ranked(documents, names, hits, missed, policies.threshold)
-        for measure in (m for m in plan.measures if m.matcher == name):
-            score = float(measure.metric.score(hits)[0])
-            undefined = score != score  # noqa: PLR0124
-            explained = _reason if undefined else type(measure.metric).workings
-            why = explained(measure.metric, hits)
-            if failed := matched.failures.get(0):
-                failure = failed
-                score, why = math.nan, f"failed: {failed}"
-            worked[measure.label] = [measure.label, number(score), why]
-    assert ranking is not None  # noqa: S101
+            own = own_k[[gold.queries.index(query)]]
+            found = replace(found, hits=replace(found.hits, own_k=own))
+        matches[name] = found
+        evidence += matcher.evidence(one_run, one_gold, query, policies)
+    first, every = next(iter(matches.values())), matches.values()
+    verdicts = [v for one in every for v in one.verdicts.get(0, ())]
+    texts = getattr(options.get("judge"), "texts", True)
+    said = _said(one_gold, verdicts) if texts else {}
+    grades = first.hits.gold_grade.tolist()
+    # What is judged and does not help counts for nothing.
+    relevant = {
+        item: (rank, grade)
+        for (item, rank), grade in zip(
+            first.first_ranks()[0].items(), grades, strict=False
+        )
+        if grade > 0
+    }
+    # A claim is no document, and must not look like one.
+    mark = "missed: " if verdicts else ""
+    missed = [
+        [_short(mark + (said.get(item) or item)), DASH, DASH, f"{grade:g}"]
+        for item, (rank, grade) in relevant.items()
+        if rank is None
+    ]
+    names = [_name(document, texts=texts) for document in documents]
+    threshold = plan.policies.threshold
+    ranking = _ranked(documents, names, first.hits, missed, threshold)
     asked = _asked(facts.get(query)) if texts else ""
-    asked = f"query {query}{asked}: {ranking.title}"
-    rows = [worked[measure.label] for measure in plan.measures]
-    arithmetic = Table(["metric", "score", "arithmetic"], rows, texts=(0, 2))
-    ranking = replace(ranking, title=asked)
-    last = [_reasoned(verdicts, usage)] if verdicts else []
-    last += [_shown(evidence, documents, said, texts=texts)] if evidence else []
-    read = _texts(documents, first, said, evidence) if texts else ()
-    return Explanation((ranking, arithmetic, *last), failure, tuple(read))
+    tables = [replace(ranking, title=f"query {query}{asked}: {ranking.title}")]
+    rows = [_worked(measure, matches[measure.matcher]) for measure in plan.measures]
+    tables.append(Table(["metric", "score", "arithmetic"], rows, texts=(0, 2)))
+    if verdicts:
+        usage = sum((one.usage.get(0, Usage()) for one in every), Usage())
+        tables.append(_reasoned(verdicts, usage))
+    if evidence:
+        tables.append(_shown(evidence, documents, said, texts=texts))
+    ranks = {item: rank for item, (rank, _) in relevant.items()}
+    read = _texts(documents, ranks, said, evidence) if texts else ()
+    failures = [one.failures[0] for one in every if 0 in one.failures]
+    return Explanation(tuple(tables), failures[-1] if failures else None, tuple(read))
+
+
+def _worked(measure: Measure, matches: Matches) -> list[str]:
+    """A measure, its score of the only query, and how it comes about."""
+    if failed := matches.failures.get(0):
+        return [measure.label, number(math.nan), f"failed: {failed}"]
+    score = float(measure.metric.score(matches.hits)[0])
+    explained = _reason if math.isnan(score) else type(measure.metric).workings
+    return [measure.label, number(score), explained(measure.metric, matches.hits)]
 
 
 def _texts(
@@ -295,22 +305,3 @@ def _said(gold: Gold, verdicts: Sequence[Verdict]) -> dict[str, str]:
     rows = (row for kind in KINDS[1:] for row in getattr(gold, kind).values())
     said = {item.id: item.text for row in rows for item in row}
     return said | {verdict.claim: verdict.text for verdict in verdicts}
-
-
-def _missed(
-    ranks: Mapping[str, int | None],
-    said: Mapping[str, str],
-    hits: Hits,
-    *,
-    claims: bool,
-) -> list[list[str]]:
-    """A row for each relevant gold item that was not found, without a rank."""
-    # A claim is no document, and must not look like one.
-    mark = "missed: " if claims else ""
-    return [
-        [_short(mark + (said.get(name) or name)), DASH, DASH, f"{grade:g}"]
-        for (name, rank), grade in zip(
-            ranks.items(), hits.gold_grade.tolist(), strict=False
-        )
-        if rank is None and grade > 0
-    ]
