@@ -20,6 +20,7 @@ DASH = "\N{EN DASH}"
 """Stands for a value that does not exist: never 0, never left out."""
 
 _GAP = "  "
+_BOLD, _DIM = "\x1b[1m{}\x1b[0m", "\x1b[2m{}\x1b[0m"
 # No text is wrapped to less.
 _LEAST = 12
 
@@ -78,27 +79,29 @@ class Table:
         below = replace(rest, title="").folded(width)
         return [replace(part, notes=()), *below]
 
-    def as_text(self, width: int | None = None) -> str:
-        """The table in plain characters, folded and wrapped where a width is given."""
+    def as_text(self, width: int | None = None, *, styled: bool = False) -> str:
+        """The table in characters, folded and wrapped where a width is given.
+
+        Styled for a terminal, names stand out, and notes stand back.
+        """
         if width is not None and self.width > width:
             parts = self.folded(width)
             if parts != [self]:
-                return "\n\n".join(part.as_text(width) for part in parts)
-        widths = self._widths()
-        lines = [
-            _GAP.join(
+                return "\n\n".join(part.as_text(width, styled=styled) for part in parts)
+        bold, dim = (_BOLD, _DIM) if styled else ("{}", "{}")
+        widths, lines = self._widths(), []
+        for number, row in enumerate((self.columns, *self.rows)):
+            first, *others = (
                 _padded(clean(cell), room, left=place in self.texts)
                 for place, (cell, room) in enumerate(zip(row, widths, strict=True))
-            ).rstrip()
-            for row in (self.columns, *self.rows)
-        ]
-        head = [*_wrapped(clean(self.title), width), ""] if self.title else []
-        notes = self.note_lines(width)
-        return "\n".join([*head, *lines, *([""] if notes else []), *notes])
-
-    def note_lines(self, width: int | None = None) -> list[str]:
-        """The notes as lines, each note that takes several indented from the second."""
-        return [line for note in self.notes for line in _wrapped(clean(note), width)]
+            )
+            style = bold if number else dim
+            lines.append(_GAP.join([style.format(first), *others]).rstrip())
+        if self.title:
+            title = _wrapped(clean(self.title), width)
+            lines = [*map(bold.format, title), "", *lines]
+        notes = [line for note in self.notes for line in _wrapped(clean(note), width)]
+        return "\n".join([*lines, *([""] if notes else []), *map(dim.format, notes)])
 
     def without_empty(self) -> "Table":
         """The table without the columns that have nothing in any row."""

@@ -21,8 +21,6 @@ _SHOW_AFTER_SECONDS = 0.7
 _NARROW, _VERY_NARROW = 100, 80
 _UPDATES = 500
 
-# What rich puts between two columns.
-_GAP = 2
 _QUOTED = ("\u00ab", "\u00bb")
 _BOLD = ("\x1b[1;33m", "\x1b[0m")
 
@@ -30,28 +28,14 @@ _BOLD = ("\x1b[1;33m", "\x1b[0m")
 def show(table: Table, stream: TextIO | None = None) -> None:
     """Print a table; plain when the output is not a terminal."""
     stream = stream or sys.stdout
-    width = width_of(stream)
-    if not stream.isatty() or os.environ.get("TERM") == "dumb":
-        stream.write(table.as_text(width) + "\n")
-        # What goes to stderr afterwards stands below.
-        stream.flush()
-        return
-    # Only a terminal pays for importing rich.
-    from rich.console import Console  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
+    styled = not _is_plain(stream)
+    stream.write(table.as_text(width_of(stream), styled=styled) + "\n")
+    # What goes to stderr afterwards stands below.
+    stream.flush()
 
-    console = Console(file=stream, width=width, highlight=False)
-    if table.title:
-        console.print(Text(clean(table.title), style="bold"))
-        console.print()
-    for place, part in enumerate(table.folded(width)):
-        if place:
-            console.print()
-        console.print(_grid(part))
-    if table.notes:
-        console.print()
-    for line in table.note_lines(width):
-        console.print(Text(line, style="dim"))
+
+def _is_plain(stream: TextIO) -> bool:
+    return not stream.isatty() or os.environ.get("TERM") == "dumb"
 
 
 def show_text(
@@ -67,8 +51,7 @@ def show_text(
     letters = ["?" if letter in "\x02\x03" else letter for letter in text]
     for place, mark in ends:
         letters.insert(place, mark)
-    plain = not stream.isatty() or os.environ.get("TERM") == "dumb"
-    shown = _QUOTED if plain else _BOLD
+    shown = _QUOTED if _is_plain(stream) else _BOLD
     lines = [f"{clean(title)}:"]
     for line in "".join(letters).splitlines():
         parts = re.split("([\x02\x03])", line)
@@ -86,26 +69,9 @@ def width_of(stream: TextIO) -> int:
     return WIDTH
 
 
-def _grid(table: Table) -> Any:
-    from rich.table import Table as Grid  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
-
-    grid = Grid(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="dim")
-    for place, name in enumerate(table.columns):
-        grid.add_column(
-            Text(clean(name)),
-            justify="left" if place in table.texts else "right",
-            style="bold" if place == 0 else "",
-            overflow="fold",
-        )
-    for row in table.rows:
-        grid.add_row(*(Text(clean(cell)) for cell in row))
-    return grid
-
-
 def can_show_bar() -> bool:
     """Whether stderr is a terminal that can move its cursor."""
-    return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+    return not _is_plain(sys.stderr)
 
 
 def track(items: Iterable[T], total: int, doing: str) -> Iterator[T]:
