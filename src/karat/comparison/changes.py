@@ -41,7 +41,7 @@ _NOISE = 0.2
 
 
 @dataclass(frozen=True)
-class Change:
+class RunChange:
     """In what way a candidate differs from the baseline."""
 
     # `coverage` when other relevant documents are retrieved, `ranking` when the same
@@ -65,7 +65,9 @@ class Change:
     sentence: str  # all this in words, the depth first
 
 
-def change_between(pairing: Pairing, matcher: str, depth: int | None) -> Change | None:
+def change_between(
+    pairing: Pairing, matcher: str, depth: int | None
+) -> RunChange | None:
     """What kind of change it was; None where the hits of either are not kept."""
     k = depth or _WHOLE
     baseline, candidate = pairing.baseline, pairing.candidate
@@ -92,7 +94,7 @@ def change_between(pairing: Pairing, matcher: str, depth: int | None) -> Change 
     gained = int(((old.rank == 0) & (new.rank > 0)).sum())
     lost = int(((old.rank > 0) & (new.rank == 0)).sum())
     none = dict.fromkeys(Headroom._fields, float("nan"))
-    return Change(
+    return RunChange(
         kind=kind,
         k=depth,
         by_coverage=(_mean(covered), _interval(covered)),

@@ -10,7 +10,7 @@ import numpy as np
 
 from karat.comparison.changes import (
     MOVERS,
-    Change,
+    RunChange,
     change_between,
     movers_of,
     slices_of,
@@ -215,14 +215,14 @@ def _flips(
 
 def _changes(
     pairings: Sequence[Pairing], metrics: Sequence[str]
-) -> dict[str, list[Change]]:
+) -> dict[str, list[RunChange]]:
     """Candidate -> the kind of change at the depth of each metric, where hits tell."""
     baseline = pairings[0].baseline
     depths = dict.fromkeys(
         (baseline.matchers.get(metric, "id"), baseline[metric].depth)
         for metric in metrics
     )
-    changes: dict[str, list[Change]] = {}
+    changes: dict[str, list[RunChange]] = {}
     for pairing in pairings:
         for matcher, k in depths:
             change = change_between(pairing, matcher, k)
@@ -347,7 +347,7 @@ def _check_choices(test: Any, correction: Any, margin: Any, cluster: Any) -> Non
 
 def _notes(
     differences: Sequence[Difference],
-    changes: Mapping[str, Sequence[Change]],
+    changes: Mapping[str, Sequence[RunChange]],
     *,
     cluster: str | None,
 ) -> list[str]:

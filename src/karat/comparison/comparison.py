@@ -7,7 +7,7 @@ from functools import cached_property
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from karat.comparison.changes import Change, Mover
+from karat.comparison.changes import Mover, RunChange
 from karat.comparison.differences import Difference, about, left_out, show_p
 from karat.data.tables import DASH, Table, number
 from karat.errors import FormatError
@@ -74,8 +74,8 @@ class Comparison(PlainResult):
     baseline: str
     candidates: tuple[str, ...]
     differences: tuple[Difference, ...]
-    changes: Mapping[str, Change] = field(default_factory=dict)
-    other_depths: Mapping[str, tuple[Change, ...]] = field(default_factory=dict)
+    changes: Mapping[str, RunChange] = field(default_factory=dict)
+    other_depths: Mapping[str, tuple[RunChange, ...]] = field(default_factory=dict)
     movers: tuple[Mover, ...] = ()
     slices: Mapping[str, tuple[Difference, ...]] = field(default_factory=dict)
     added: tuple[str, ...] = ()

@@ -25,7 +25,7 @@ from karat.stats.paired import (
 )
 from karat.stats.sign_flip import ALPHA, Flips, flipped, smallest_p
 
-Verdict = Literal["better", "worse", "different", "no different", "undecided"]
+Outcome = Literal["better", "worse", "different", "no different", "undecided"]
 Test = Literal["sign-flip", "t", "wilcoxon"]
 
 FEWEST, FEWEST_CLUSTERS = 15, 6
@@ -222,7 +222,7 @@ class Difference:
     # Better or worse where the adjusted p is at most 0.05; different by a metric of
     # which more is neither; no different where a margin was given and the whole
     # interval lies within; else undecided.
-    verdict: Verdict = "undecided"
+    verdict: Outcome = "undecided"
     margin: float | None = None  # the largest difference that does not matter
     # Standard deviation of the differences between queries; of clusters, as large as
     # gives the mean its standard error.
@@ -391,7 +391,7 @@ def with_adjusted(
     ]
 
 
-def _verdict(one: Difference, p: float) -> Verdict:
+def _verdict(one: Difference, p: float) -> Outcome:
     if one.few:
         return "undecided"
     if one.margin is not None and one.interval is not None:
