@@ -65,9 +65,7 @@ class RunChange:
     sentence: str  # all this in words, the depth first
 
 
-def change_between(
-    pairing: Pairing, matcher: str, depth: int | None
-) -> RunChange | None:
+def change_of(pairing: Pairing, matcher: str, depth: int | None) -> RunChange | None:
     """What kind of change it was; None where the hits of either are not kept."""
     k = depth or _WHOLE
     baseline, candidate = pairing.baseline, pairing.candidate

@@ -11,7 +11,7 @@ import numpy as np
 from karat.comparison.changes import (
     MOVERS,
     RunChange,
-    change_between,
+    change_of,
     movers_of,
     slices_of,
 )
@@ -225,7 +225,7 @@ def _changes(
     changes: dict[str, list[RunChange]] = {}
     for pairing in pairings:
         for matcher, k in depths:
-            change = change_between(pairing, matcher, k)
+            change = change_of(pairing, matcher, k)
             if change is not None:
                 changes.setdefault(pairing.candidate.run, []).append(change)
     return changes

@@ -80,10 +80,7 @@ class Table:
         return [replace(part, notes=()), *below]
 
     def as_text(self, width: int | None = None, *, styled: bool = False) -> str:
-        """The table in characters, folded and wrapped where a width is given.
-
-        Styled for a terminal, names stand out, and notes stand back.
-        """
+        """The table in characters, styled for a terminal, folded to a width."""
         if width is not None and self.width > width:
             parts = self.folded(width)
             if parts != [self]:
