@@ -176,6 +176,18 @@ def combine_labels(
             people and of a judge in one file, or runs that no pair was drawn from.
         UsageError: with a plan of pairs, a metric that does not add up or reads deeper
             than pairs were drawn.
+
+    Example:
+        >>> import karat
+        >>> run = {f"q{n}": ["a", "b"] for n in range(40)}
+        >>> judged = {f"q{n}": {"a": 1, "b": 0} for n in range(40)}
+        >>> plan = karat.plan_labels(judged, budget=30)
+        >>> people = {query: {"a": 1, "b": 0} for query in plan.queries}
+        >>> combined = karat.combine_labels(
+        ...     {"mine": run}, judged=judged, people=people, plan=plan, metrics="rr"
+        ... )
+        >>> combined.labelled, combined.scores[0].run
+        (15, 'mine')
     """
     check_options("combine_labels", options, refused=("keep", "judged"))
     plan = plan if isinstance(plan, LabelPlan) else LabelPlan.load(plan)

@@ -51,7 +51,16 @@ _LIBRARIES = {
 
 
 class KaratError(Exception):
-    """The root: `except karat.KaratError` catches all that karat raises on purpose."""
+    """The root: `except karat.KaratError` catches all that karat raises on purpose.
+
+    Example:
+        >>> import karat
+        >>> try:
+        ...     karat.evaluate({"q": ["a"]}, gold={"q": ["a"]}, metrics="recal@5")
+        ... except karat.KaratError as error:
+        ...     print(error)
+        unknown metric 'recal'; did you mean 'recall'?
+    """
 
 
 class UsageError(KaratError, ValueError):

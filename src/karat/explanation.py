@@ -57,6 +57,12 @@ def explain(
 
     Takes the arguments of `evaluate`; the query comes second, by its id or by what it
     asks if no other asks the same.
+
+    Example:
+        >>> import karat
+        >>> run, gold = {"q": ["a", "b"]}, {"q": ["b"]}
+        >>> karat.explain(run, "q", gold, metrics="rr").tables[1].rows
+        [['rr', '0.5000', '1 / 2']]
     """
     plan, (whole, gold, facts, *_), own_k = prepare(
         run, gold=gold, metrics=metrics, **options

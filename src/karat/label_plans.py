@@ -151,6 +151,13 @@ def plan_labels(
         ParameterError: a budget for fewer than 10 queries.
         MismatchError: people signed some of the judge's labels, or there is no pair to
             draw.
+
+    Example:
+        >>> import karat
+        >>> judged = {f"q{n}": {"a": n % 2, "b": 1} for n in range(40)}
+        >>> plan = karat.plan_labels(judged, budget=20)
+        >>> len(plan.queries)
+        10
     """
     labels = labelled_documents(judged, PEOPLE)
     random = np.random.default_rng(seed)

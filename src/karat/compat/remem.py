@@ -75,6 +75,12 @@ class RememChunk(Matcher):
     """A chunk satisfies a gold passage when `is_chunk_from_original` says so.
 
     It sees every passage and every document, blank or repeated.
+
+    Example:
+        >>> import karat
+        >>> samples = [{"contexts": ["user: hi there"], "passages": ["hi there, you"]}]
+        >>> karat.evaluate(samples, metrics="recall", match=RememChunk()).means
+        {'recall': 1.0}
     """
 
     name: ClassVar[str] = "remem_chunk"
@@ -182,7 +188,12 @@ class RetrievalMetric:
 
 
 class RetrievalRecall(RetrievalMetric):
-    """The share of the gold documents that are in the top k, by equality."""
+    """The share of the gold documents that are in the top k, by equality.
+
+    Example:
+        >>> RetrievalRecall().calculate_metric_scores([["a"]], [["b", "a"]], [1, 2])[0]
+        {'Recall@1': 0.0, 'Recall@2': 1.0}
+    """
 
     metric_name = "retrieval_recall"
     label = "Recall"
@@ -194,7 +205,13 @@ class RetrievalRecall(RetrievalMetric):
 
 
 class RetrievalRecallAll(RetrievalMetric):
-    """Whether chunks of all gold documents are in the top k: 1 or 0."""
+    """Whether chunks of all gold documents are in the top k: 1 or 0.
+
+    Example:
+        >>> gold, retrieved = [["aa bb"]], [["cc dd", "aa bb"]]
+        >>> RetrievalRecallAll().calculate_metric_scores(gold, retrieved, [1, 2])[0]
+        {'Recall_all@1': 0.0, 'Recall_all@2': 1.0}
+    """
 
     metric_name = "retrieval_recall_all"
     label = "Recall_all"
@@ -216,7 +233,13 @@ class RetrievalRecallAll(RetrievalMetric):
 
 
 class RetrievalNDCGAny(RetrievalMetric):
-    """How high chunks of any gold document stand among what was retrieved."""
+    """How high chunks of any gold document stand among what was retrieved.
+
+    Example:
+        >>> gold, retrieved = [["aa bb"]], [["cc dd", "aa bb"]]
+        >>> RetrievalNDCGAny().calculate_metric_scores(gold, retrieved, [2])[0]
+        {'NDCG_any@2': 1.0}
+    """
 
     metric_name = "retrieval_ndcg_any"
     label = "NDCG_any"

@@ -455,7 +455,14 @@ def trec_eval_pages(qrels: Labels, run: Run, options: Options) -> Iterator[str]:
 def trec_eval_values(
     qrels: Labels, run: Run, options: Options
 ) -> tuple[Sequence[str], dict[str, Floats]]:
-    """The topics, and for each measure that is a number its value for each of them."""
+    """The topics, and for each measure that is a number its value for each of them.
+
+    Example:
+        >>> from karat import read_run
+        >>> run = read_run({"q1": {"a": 0.9, "b": 0.8}})
+        >>> trec_eval_values({"q1": {"b": 1}}, run, Options(measures=["map"]))
+        (['q1'], {'map': array([0.5])})
+    """
     results = _evaluate(qrels, run, options)
     return results.topics, {
         column.name: _logarithms(values) if column.shown == "geometric" else values

@@ -35,6 +35,10 @@ def sum_by(query: Ints, weights: npt.NDArray[Any], size: int) -> Floats:
 
     `bincount` adds one row after the other, as trec_eval does; pairwise summation
     would differ in the last bit and could flip a printed decimal.
+
+    Example:
+        >>> sum_by(np.array([0, 0, 2]), np.array([1.0, 0.5, 2.0]), size=3).tolist()
+        [1.5, 0.0, 2.0]
     """
     # Without any rows bincount counts, in integers, even if there are weights.
     total = np.bincount(query, weights, size)
@@ -42,7 +46,12 @@ def sum_by(query: Ints, weights: npt.NDArray[Any], size: int) -> Floats:
 
 
 def running_sum(query: Ints, values: Floats) -> Floats:
-    """Add up each query's rows so far, the row itself included."""
+    """Add up each query's rows so far, the row itself included.
+
+    Example:
+        >>> running_sum(np.array([0, 0, 2]), np.array([1.0, 0.5, 2.0])).tolist()
+        [1.0, 1.5, 2.0]
+    """
     # Extended precision, where there is any, keeps a query's sums clear of all before.
     total = np.cumsum(values, dtype=np.longdouble)
     first = np.add.accumulate(np.concatenate(([0], np.bincount(query))))
@@ -51,12 +60,22 @@ def running_sum(query: Ints, values: Floats) -> Floats:
 
 
 def count_by(query: Ints, size: int) -> Ints:
-    """Count each query's rows."""
+    """Count each query's rows.
+
+    Example:
+        >>> count_by(np.array([0, 0, 2]), size=3).tolist()
+        [2, 0, 1]
+    """
     return np.bincount(query, minlength=size)
 
 
 def place_by(query: Ints, size: int) -> Ints:
-    """Number each query's rows from 1; rows of a query stand together."""
+    """Number each query's rows from 1; rows of a query stand together.
+
+    Example:
+        >>> place_by(np.array([0, 0, 2]), size=3).tolist()
+        [1, 2, 1]
+    """
     count = np.bincount(query, minlength=size)
     first = np.add.accumulate(count) - count
     return cast("Ints", np.arange(1, len(query) + 1) - first[query])
@@ -70,7 +89,12 @@ def defined(score: Floats, count: Ints) -> Floats:
 
 
 def ratio(part: npt.NDArray[Any], whole: npt.NDArray[Any]) -> Floats:
-    """Divide element by element; where the whole is 0 the result is undefined (NaN)."""
+    """Divide element by element; where the whole is 0 the result is undefined (NaN).
+
+    Example:
+        >>> ratio(np.array([1.0, 0.0]), np.array([2.0, 0.0])).tolist()
+        [0.5, nan]
+    """
     if np.count_nonzero(whole) == np.size(whole):
         return cast("Floats", part / whole)
     result = np.full(part.shape, np.nan)

@@ -39,6 +39,13 @@ class Item:
         grade: its label; positive is relevant.
         source: who labelled it.
         group: items of one group are alternatives and count as one.
+
+    Example:
+        >>> import karat
+        >>> gold = karat.Gold(passages={"q": (Item("p1", "We refund within a day."),)})
+        >>> run = {"q": [{"id": "a", "text": "We refund within a day. Cards: two."}]}
+        >>> karat.evaluate(run, gold=gold, metrics="recall@1").means
+        {'recall@1': 1.0}
     """
 
     id: str
@@ -50,7 +57,15 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of a source document that holds the evidence, by character offsets."""
+    """A stretch of a source document that holds the evidence, by character offsets.
+
+    Example:
+        >>> import karat
+        >>> gold = karat.Gold(spans={"q": (Span("s1", "guide.md", 10, 30),)})
+        >>> run = {"q": [{"id": "c1", "source": "guide.md", "start": 0, "end": 40}]}
+        >>> karat.evaluate(run, gold=gold, metrics="recall@1").means
+        {'recall@1': 1.0}
+    """
 
     id: str
     document: str
@@ -145,6 +160,12 @@ class Gold:
             document -> subtopic -> grade. `documents` holds the best grade of each.
         texts: what relevant documents say, by their ids, where a corpus told it.
         notices: what was seen while reading it.
+
+    Example:
+        >>> import karat
+        >>> gold = karat.Gold(documents={"q1": {"d1": 2, "d2": 1}})
+        >>> karat.evaluate({"q1": ["d2", "d1"]}, gold=gold, metrics="recall@1").means
+        {'recall@1': 0.5}
     """
 
     documents: Labels = field(default_factory=dict)

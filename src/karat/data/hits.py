@@ -90,6 +90,13 @@ class Credits(NamedTuple):
         grade: the item's label.
         relevant: R of each query: how many relevant items its gold holds.
         whole: the same to divide by, undefined (NaN) where it is 0.
+
+    Example:
+        >>> import karat
+        >>> result = karat.evaluate({"q": ["a", "b"]}, gold={"q": {"b": 2}})
+        >>> hits = result.matches["id"].hits
+        >>> hits.credits().slot.tolist()
+        [2]
     """
 
     query: Ints
@@ -207,6 +214,13 @@ class Hits:
             as matched positions, but the item is not found there yet.
         gold: the labels as other runs against the same gold have them too; made from
             the labels above where it is not of them.
+
+    Example:
+        >>> import karat
+        >>> result = karat.evaluate({"q": ["a", "b"]}, gold={"q": {"b": 2}})
+        >>> hits = result.matches["id"].hits
+        >>> hits.rank.tolist(), hits.grade.tolist(), hits.size
+        ([2], [2.0], 1)
     """
 
     query: Ints

@@ -28,6 +28,11 @@ class Prompt:
         schema: JSON schema of the reply, for servers that enforce one.
         name: which kind of prompt this is, such as `split` or `support`.
         version: changes with the wording, so that old answers are not reused.
+
+    Example:
+        >>> from karat.extend import Prompt
+        >>> Prompt("You grade documents.", "How relevant is this?").name
+        'prompt'
     """
 
     system: str
@@ -78,6 +83,11 @@ class Reply:
         model: the model that answered, as the server names it.
         cached: whether it came from the journal and cost nothing now.
         cut: whether it ended because it had reached the longest length allowed.
+
+    Example:
+        >>> from karat.extend import Reply
+        >>> Reply('{"grade": 2}').text
+        '{"grade": 2}'
     """
 
     text: str

@@ -33,6 +33,12 @@ class Matches:
         verdicts: query index -> what a judge said of each of its items, and why.
         usage: query index -> tokens that a judge took for it.
         provenance: what it takes to match the same again.
+
+    Example:
+        >>> import karat
+        >>> result = karat.evaluate({"q": ["a", "b"]}, gold={"q": {"b": 2}})
+        >>> result.matches["id"].items, result.matches["id"].missing.tolist()
+        (['b'], [False])
     """
 
     hits: Hits

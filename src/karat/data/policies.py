@@ -60,6 +60,11 @@ class Policies:
         judged_only: documents without any label are removed before ranking.
         force: score even when no gold id occurs anywhere in the run.
         profile: the named set these came from.
+
+    Example:
+        >>> from karat.extend import Policies
+        >>> Policies(undefined="zero").changes()
+        {'undefined': 'zero'}
     """
 
     undefined: Undefined = "skip"
@@ -149,7 +154,12 @@ _NATIVE = Policies()
 
 
 def policies_for(profile: str | None, **switches: Any) -> Policies:
-    """The profile's policies, with every switch that is not None put on top."""
+    """The profile's policies, with every switch that is not None put on top.
+
+    Example:
+        >>> policies_for("trec_eval-9", missing="zero").missing
+        'zero'
+    """
     if profile is not None and not isinstance(profile, str):
         raise ParameterError("evaluate", "profile", "a name", profile)
     if profile is not None and plain(profile) == "ragas":

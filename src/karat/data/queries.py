@@ -21,6 +21,11 @@ class Query:
         k: the query's own cutoff, taken by metrics spelled with the letter, `recall@k`.
         tags: slices the query belongs to.
         metadata: everything else the input said about it.
+
+    Example:
+        >>> from karat.extend import Query
+        >>> Query("q1", "How long is a refund?", tags=("refunds",)).tags
+        ('refunds',)
     """
 
     id: str
@@ -41,6 +46,13 @@ class Dataset:
         format: the format found, such as `jsonl`.
         mapping: our field name -> the input's field name, as inferred or as told.
         notices: coercions and oddities met while reading.
+
+    Example:
+        >>> import karat
+        >>> samples = [{"id": 1, "retrieved": ["a"], "relevant": ["a"]}]
+        >>> data = karat.read_samples(samples)
+        >>> data.run.queries(), data.gold.documents, data.format
+        (['1'], {'1': {'a': 1.0}}, 'objects')
     """
 
     run: Run | None = None

@@ -38,6 +38,13 @@ class Document:
 
     `rank` is set where it is not the document's place: where the ranks in a table have
     gaps.
+
+    Example:
+        >>> import karat
+        >>> from karat.extend import Document
+        >>> run = {"q": [Document("a", "Rye grows."), Document("b", "Oats grow.")]}
+        >>> karat.evaluate(run, gold={"q": ["b"]}, metrics="rr").means
+        {'rr': 0.5}
     """
 
     id: str | None = None
@@ -296,6 +303,12 @@ class Run(ABC):
         name: how reports call the system.
         retrieval: how it came about, as far as karat knows.
         provenance: which engine looked at it, and how much there was.
+
+    Example:
+        >>> import karat
+        >>> run = karat.read_run({"q1": {"d1": 0.9, "d2": 0.4}})
+        >>> run.name, run.queries()
+        ('run', ['q1'])
     """
 
     name: str = "run"

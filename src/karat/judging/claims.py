@@ -57,6 +57,17 @@ class Claims(Matcher):
         texts: whether claims and reasons may be shown in results.
         questions: what the queries ask, which helps to split references.
         prompts: other instructions: texts by name (`split`, `support`), or a file.
+
+    Example:
+        >>> import karat
+        >>> def model(prompt):
+        ...     return (
+        ...         '{"verdicts": [{"claim": 1, "alone": [1], "parts": [],'
+        ...         ' "complete": false, "against": [], "reason": "It says so."}]}'
+        ...     )
+        >>> samples = [{"contexts": ["It takes 2 days"], "claims": ["It takes 2 days"]}]
+        >>> karat.evaluate(samples, metrics="context_recall", judge=Claims(model)).means
+        {'context_recall': 1.0}
     """
 
     name: ClassVar[str] = "claims"

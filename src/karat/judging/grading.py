@@ -200,6 +200,14 @@ def grade_pool(
         votes: how many independent assessors decide, by their median.
         budget: tokens of a document in one question.
         first: the number of the first assessor; another one is asked anew.
+
+    Example:
+        >>> def model(prompt):
+        ...     return '{"reason": "It says so.", "grade": 3}'
+        >>> pool = {"q": {"d": "We refund within two days."}}
+        >>> graded = grade_pool(pool, {"q": "How long is a refund?"}, model)
+        >>> graded.grades["q"]["d"].grade
+        3
     """
     session = JudgeSession.of(judge)
     for query in pooled:

@@ -241,7 +241,14 @@ def _asked(question: str | None) -> list[tuple[str, str]]:
 
 
 def repair(prompt: Prompt, problem: str) -> Prompt:
-    """Ask once more, saying what was wrong with the reply before."""
+    """Ask once more, saying what was wrong with the reply before.
+
+    Example:
+        >>> from karat.extend import Prompt
+        >>> again = repair(Prompt("You grade.", "How relevant?"), "grade is missing")
+        >>> again.user.partition(": ")[2][:16]
+        'grade is missing'
+    """
     again = (
         f"{prompt.user}\n\nYour last answer could not be used: {problem}. Answer "
         "again, with the JSON object alone and every reason below ten words."
@@ -250,7 +257,12 @@ def repair(prompt: Prompt, problem: str) -> Prompt:
 
 
 def fenced(texts: Sequence[tuple[str, str]], assessor: int = 1) -> str:
-    """The texts between marks with a code that none of them can contain."""
+    """The texts between marks with a code that none of them can contain.
+
+    Example:
+        >>> fenced([("context 1", "We refund.")]).splitlines()[1]
+        'We refund.'
+    """
     code = sha256(repr(texts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
     while any(code in text for _, text in texts):
         code = sha256(code.encode()).hexdigest()[:16]
@@ -265,7 +277,12 @@ def fenced(texts: Sequence[tuple[str, str]], assessor: int = 1) -> str:
 
 
 def object_schema(**properties: Any) -> Schema:
-    """The JSON schema of an object that has these members and no other."""
+    """The JSON schema of an object that has these members and no other.
+
+    Example:
+        >>> object_schema(grade={"type": "integer"})["required"]
+        ['grade']
+    """
     return Schema(
         type="object",
         properties=properties,

@@ -263,7 +263,12 @@ def read_flag(value: object) -> bool | None:
 
 
 def is_blank(text: str) -> bool:
-    """Whether a model repeats what it was shown instead of filling in the form."""
+    """Whether a model repeats what it was shown instead of filling in the form.
+
+    Example:
+        >>> is_blank("..."), is_blank("The text says so.")
+        (True, False)
+    """
     return text.strip() in prompts.EXAMPLE_REASONS
 
 

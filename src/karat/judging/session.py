@@ -51,6 +51,12 @@ class JudgeSession:
         failed: the kinds of failures so far.
         prompts: the instructions: texts by name (`split`, `support`, `grade`), a file
             of them, or `umbrela` for the grades of that name.
+
+    Example:
+        >>> from karat.extend import JudgeSession, Settings
+        >>> session = JudgeSession(lambda prompt: "{}", Settings(max_calls=10))
+        >>> session.settings.max_calls
+        10
     """
 
     client: Client
@@ -138,6 +144,15 @@ class DryRun(JudgeSession):
 
     Attributes:
         parts: the estimate of each run.
+
+    Example:
+        >>> import karat
+        >>> from karat.extend import Claims, DryRun
+        >>> session = DryRun(lambda prompt: "{}")
+        >>> samples = [{"contexts": ["It takes 2 days"], "claims": ["It takes 2 days"]}]
+        >>> _ = karat.evaluate(samples, metrics="context_recall", judge=Claims(session))
+        >>> sum(part.calls for part in session.parts)
+        1
     """
 
     parts: list[Estimate] = field(default_factory=list)

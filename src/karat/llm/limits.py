@@ -297,6 +297,12 @@ class Client(Protocol):
         endpoint: where prompts are sent, without any secret.
         model: the name of the model there.
         parameters: what else decides the answer, such as the temperature.
+
+    Example:
+        >>> from karat.extend import FunctionClient
+        >>> client = FunctionClient(lambda prompt: "{}", version="1")
+        >>> isinstance(client, Client), client.model[:6]
+        (True, 'python')
     """
 
     @property

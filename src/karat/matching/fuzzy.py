@@ -59,6 +59,12 @@ class Fuzzy(TextMatcher):
             `partial`.
         threshold: the smallest similarity that counts as a match, in [0, 1].
         strict: the similarity must be above the threshold.
+
+    Example:
+        >>> import karat
+        >>> samples = [{"contexts": ["Takes 2 days"], "passages": ["Takes 3 days"]}]
+        >>> karat.evaluate(samples, metrics="recall", match=Fuzzy(threshold=0.9)).means
+        {'recall': 1.0}
     """
 
     name: ClassVar[str] = "fuzzy"

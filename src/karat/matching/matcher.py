@@ -32,6 +32,12 @@ class Matcher(Spelled, ABC):
         limits: for parameters that are numbers, the interval, as in `(0, 1]`.
         costly: whether looking at a document costs money, so that none is looked at
             below the deepest cutoff asked for.
+
+    Example:
+        >>> from karat.extend import read_matcher
+        >>> matcher = read_matcher("span(tau=0.8)")
+        >>> matcher.name, matcher.reads, str(matcher)
+        ('span', ('spans', 'passages'), 'span(tau=0.8)')
     """
 
     reads: ClassVar[tuple[str, ...]]
@@ -99,7 +105,16 @@ JUDGED = "claims"
 
 
 def read_matcher(text: str | Spelling | Matcher) -> Matcher:
-    """The matcher a spelling names."""
+    """The matcher a spelling names.
+
+    Example:
+        >>> str(read_matcher("fuzzy(0.9)"))
+        'fuzzy(threshold=0.9)'
+        >>> read_matcher("fuzy")
+        Traceback (most recent call last):
+            ...
+        karat.errors.UnknownNameError: unknown matcher 'fuzy'; did you mean 'fuzzy'?
+    """
     if isinstance(text, Matcher):
         return text
     if not isinstance(text, str | Spelling):

@@ -263,6 +263,19 @@ class TextMatcher(Matcher):
     A subclass says which pairs of texts satisfy it; all else is done here, the same way
     for all. A text without anything in it satisfies nothing. Only a bounded number of
     pairs is held at a time.
+
+    Example:
+        >>> import karat
+        >>> @dataclass(frozen=True)
+        ... class SameStart(TextMatcher):
+        ...     name = "same_start"
+        ...     reads = ("passages",)
+        ...     def satisfied(self, golds, documents):
+        ...         pairs = zip(golds, documents, strict=True)
+        ...         return np.array([gold[:3] == text[:3] for gold, text in pairs])
+        >>> samples = [{"contexts": ["Oats", "Rye grows"], "passages": ["Rye is sown"]}]
+        >>> karat.evaluate(samples, metrics="rr", match=SameStart()).means
+        {'rr': 0.5}
     """
 
     def read_document(self, text: str) -> str:

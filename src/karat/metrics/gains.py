@@ -145,6 +145,13 @@ class NDCG(GainMetric):
     """How close the ranking comes to the best one: grades pay less further down.
 
     The ideal holds all gold, cut at k. Undefined where the ideal is 0.
+
+    Example:
+        >>> import karat
+        >>> run, gold = {"q": ["a", "b"]}, {"q": {"a": 1, "b": 3}}
+        >>> result = karat.evaluate(run, gold, metrics=["ndcg@2", NDCG(2, gain="exp")])
+        >>> {metric: round(mean, 4) for metric, mean in result.means.items()}
+        {'ndcg@2': 0.7967, 'ndcg(gain=exp)@2': 0.7098}
     """
 
     name: ClassVar[str] = "ndcg"

@@ -32,6 +32,17 @@ class Metric(Spelled, ABC):
         higher_is_better: which of two scores is the better one; None: neither.
         choices: for parameters with a fixed set of values, that set.
         limits: for parameters that are numbers, the interval, as in `(0, 1]`.
+
+    Example:
+        >>> from dataclasses import dataclass
+        >>> import karat
+        >>> @dataclass(frozen=True)
+        ... class Labelled(Metric):
+        ...     name = "labelled"
+        ...     def score(self, hits):
+        ...         return hits.gold_count.astype(float)
+        >>> karat.evaluate({"q": ["a"]}, {"q": ["a", "b"]}, metrics=Labelled()).means
+        {'labelled': 2.0}
     """
 
     formula: ClassVar[str] = ""
@@ -86,6 +97,12 @@ class CutoffMetric(Metric):
 
     Attributes:
         k: the last rank that counts, the letter for each query's own, or None for all.
+
+    Example:
+        >>> from karat.extend import make_metric
+        >>> metric = make_metric("ndcg", k=10)
+        >>> isinstance(metric, CutoffMetric), metric.k, str(metric)
+        (True, 10, 'ndcg@10')
     """
 
     k: Cutoff = None
@@ -115,6 +132,13 @@ class BinaryMetric(CutoffMetric):
 
     Attributes:
         threshold: the smallest grade that counts as relevant; None: any positive one.
+
+    Example:
+        >>> from karat.extend import make_metric
+        >>> isinstance(make_metric("recall"), BinaryMetric)
+        True
+        >>> str(make_metric("recall", threshold=2))
+        'recall(threshold=2)'
     """
 
     threshold: float | None = None

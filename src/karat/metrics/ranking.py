@@ -145,6 +145,12 @@ class NDCGAny(CutoffMetric):
     Every matching position counts, repeated items too; rank 2 is not discounted; the
     ideal only reorders the retrieved list. So it is not comparable between lists of
     different depth. 0 where nothing matches; undefined only without any gold.
+
+    Example:
+        >>> import karat
+        >>> run, gold = {"q": ["a", "b"]}, {"q": ["b"]}
+        >>> karat.evaluate(run, gold=gold, metrics="ndcg_any@5").means
+        {'ndcg_any@5': 1.0}
     """
 
     name: ClassVar[str] = "ndcg_any"

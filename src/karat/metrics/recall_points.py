@@ -97,6 +97,12 @@ class InterpolatedPrecision(Metric):
         rounding: how the share becomes a number of items: to the `nearest`, as
             trec_eval 10 does, or `up` from a tenth on, as trec_eval 9 and with it
             pytrec_eval and ir_measures do.
+
+    Example:
+        >>> import karat
+        >>> metric = InterpolatedPrecision(recall=0.5)
+        >>> karat.evaluate({"q": ["a", "b"]}, gold={"q": ["b"]}, metrics=metric).means
+        {'iprec(recall=0.5)': 0.5}
     """
 
     name: ClassVar[str] = "iprec"
@@ -135,6 +141,12 @@ class InterpolatedAverage(Metric):
     """Interpolated precision averaged over recall 0, 0.1, ... 1: the 11-point average.
 
     Undefined for a query without relevant gold.
+
+    Example:
+        >>> import karat
+        >>> run, gold = {"q": ["a", "b"]}, {"q": ["b"]}
+        >>> karat.evaluate(run, gold=gold, metrics="iprec_avg").means
+        {'iprec_avg': 0.5}
     """
 
     name: ClassVar[str] = "iprec_avg"

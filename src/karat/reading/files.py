@@ -69,6 +69,11 @@ def open_binary(source: str | os.PathLike[str] | bytes) -> BinaryIO:
     Raises:
         FormatError: the file cannot be opened, or (while reading) is broken.
         MissingExtraError: it is a zstd file and zstandard is not installed.
+
+    Example:
+        >>> import gzip
+        >>> open_binary(gzip.compress(b"q1 Q0 d1 1 0.9 bm25")).read()
+        b'q1 Q0 d1 1 0.9 bm25'
     """
     if isinstance(source, bytes):
         return _unpacked(io.BytesIO(source), path_of(source))
@@ -303,7 +308,12 @@ def foreign_kind(head: bytes) -> str | None:
 
 
 def decode_text(data: bytes, line: int = 1) -> str:
-    """Bytes as text; a byte order mark is dropped, a wrong byte names its line."""
+    """Bytes as text; a byte order mark is dropped, a wrong byte names its line.
+
+    Example:
+        >>> decode_text("Grüße".encode())
+        'Grüße'
+    """
     body = data.removeprefix(codecs.BOM_UTF8)
     try:
         return body.decode()

@@ -117,6 +117,17 @@ class Format(ABC):
         layout: what `write` takes: `nested`, one value; `records`, one for each query;
             `rows`, a header and rows. None if it cannot be written, or not like this.
         holds_sources: whether it says who labelled a document, if it has no samples.
+
+    Example:
+        >>> from karat.extend import Format
+        >>> class Words(Format):
+        ...     name = "words"
+        ...     extensions = (".words",)
+        ...     def records(self, source):
+        ...         query, *documents = source.read().decode().split()
+        ...         return [{"id": query, "retrieved": documents}]
+        >>> Words().sniff(b"q1 d7 d3", "my.words")
+        True
     """
 
     name: str

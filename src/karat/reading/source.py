@@ -106,6 +106,11 @@ class Source:
         optional: our names in the mapping that may be about another input only.
         head: the first bytes, if it is a file.
         ids: the documents of a corpus that are wanted, if not all are.
+
+    Example:
+        >>> from karat.extend import Source
+        >>> Source("runs/bm25.run", role="run").path
+        'runs/bm25.run'
     """
 
     path: str

@@ -69,6 +69,15 @@ def load(path: str | os.PathLike[str], run: str | None = None) -> Evaluation:
     Raises:
         FormatError: the file cannot be read, or was saved by a newer karat.
         UsageError: it holds several runs and none, or an unknown one, was named.
+
+    Example:
+        >>> import tempfile
+        >>> import karat
+        >>> result = karat.evaluate({"q": ["a"]}, gold={"q": ["a"]}, metrics="rr")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     result.save(f"{folder}/result.json")
+        ...     karat.load(f"{folder}/result.json") == result
+        True
     """
     saved = None
     try:

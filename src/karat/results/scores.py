@@ -117,6 +117,13 @@ class MetricScores:
         cutoffs: the ks used, for a metric spelled with the letter k.
         average: how the scores become one number: `mean`, `geometric` or `sum`.
         higher_is_better: which of two scores is the better one; None: neither.
+
+    Example:
+        >>> import karat
+        >>> run, gold = {"q": ["a", "b"]}, {"q": ["b"]}
+        >>> rr = karat.evaluate(run, gold=gold, metrics="rr")["rr"]
+        >>> rr.mean, rr["q"], rr.n, rr.undefined
+        (0.5, 0.5, 1, 0)
     """
 
     metric: str

@@ -46,6 +46,12 @@ class MetricTotal:
         squares: sum of their squares, times 2**80.
         binary: whether scores can only be 0 or 1.
         bounds: the smallest and largest possible score.
+
+    Example:
+        >>> from karat.scale import total_of
+        >>> total = total_of(np.array([1.0, 0.5, np.nan]))
+        >>> total.mean, total.n, total.undefined
+        (0.75, 2, 1)
     """
 
     n: int = 0
@@ -83,6 +89,12 @@ class Totals(Mapping[str, MetricTotal]):
         missing: how many of them the run lacks.
         metrics: the totals, by spelling of the metric.
         table: where each query's scores are.
+
+    Example:
+        >>> from karat.scale import total_of
+        >>> total = total_of(np.array([1.0, 0.5]))
+        >>> Totals("bm25", queries=2, metrics={"rr": total}).means
+        {'rr': 0.75}
     """
 
     run: str = "run"
@@ -156,7 +168,13 @@ def _fixed_sum(values: Floats) -> int:
 
 
 def add_totals(parts: Iterable[MetricTotal]) -> MetricTotal:
-    """The total of all queries, from those of disjoint parts."""
+    """The total of all queries, from those of disjoint parts.
+
+    Example:
+        >>> parts = (total_of(np.array([score])) for score in (1.0, 0.5))
+        >>> add_totals(parts).mean
+        0.75
+    """
     every = [*parts]
     names = ("n", "undefined", "total", "squares")
     sums = {name: sum(getattr(part, name) for part in every) for name in names}

@@ -59,6 +59,11 @@ class Limits:
         depth: documents that a run keeps of a query.
         text: characters of a document, or of anything in a label.
         uploads: of one token in a minute.
+
+    Example:
+        >>> from karat.extend import Limits
+        >>> Limits(depth=100).depth
+        100
     """
 
     body: int = 50_000_000

@@ -103,7 +103,13 @@ class _RankingMetric(_RetrievalMetric):
 
 
 class RetrievalHitAtKMetric(_RankingMetric):
-    """Whether any relevant id is in the top k: 1 or 0."""
+    """Whether any relevant id is in the top k: 1 or 0.
+
+    Example:
+        >>> sample = DatasetSample("q-1", {}, ["b", "c"])
+        >>> RetrievalHitAtKMetric(k=2).score(sample, '["a", "b"]').score
+        1.0
+    """
 
     alias = "retrieval-hit-at-k"
 
@@ -114,7 +120,13 @@ class RetrievalHitAtKMetric(_RankingMetric):
 
 
 class RetrievalRecallAtKMetric(_RankingMetric):
-    """The share of the relevant ids that the top k holds."""
+    """The share of the relevant ids that the top k holds.
+
+    Example:
+        >>> sample = DatasetSample("q-1", {}, ["b", "c"])
+        >>> RetrievalRecallAtKMetric(k=2).score(sample, '["a", "b"]').score
+        0.5
+    """
 
     alias = "retrieval-recall-at-k"
 
@@ -128,7 +140,13 @@ class RetrievalRecallAtKMetric(_RankingMetric):
 
 
 class RetrievalMrrMetric(_RankingMetric):
-    """1 / the rank of the first relevant id in the whole ranking, whatever k is."""
+    """1 / the rank of the first relevant id in the whole ranking, whatever k is.
+
+    Example:
+        >>> sample = DatasetSample("q-1", {}, ["b", "c"])
+        >>> RetrievalMrrMetric(k=2).score(sample, '["a", "b"]').score
+        0.5
+    """
 
     alias = "retrieval-mrr"
 
@@ -140,7 +158,13 @@ class RetrievalMrrMetric(_RankingMetric):
 
 
 class RetrievalNdcgAtKMetric(_RankingMetric):
-    """How close the top k comes to the best order of all gains."""
+    """How close the top k comes to the best order of all gains.
+
+    Example:
+        >>> sample = DatasetSample("q-1", {}, ["b", "c"])
+        >>> RetrievalNdcgAtKMetric(k=2).score(sample, '["a", "b"]').score
+        0.38685280723454163
+    """
 
     alias = "retrieval-ndcg-at-k"
 
@@ -160,6 +184,12 @@ class AnswerContainmentAtKMetric(_RetrievalMetric):
 
     Attributes:
         case_sensitive: compare letters as they are; blanks are collapsed all the same.
+
+    Example:
+        >>> sample = DatasetSample("q-1", {}, "two days")
+        >>> output = '[{"id": "a", "text": "It takes two days."}]'
+        >>> AnswerContainmentAtKMetric(k=1).score(sample, output).score
+        1.0
     """
 
     alias = "answer-containment-at-k"

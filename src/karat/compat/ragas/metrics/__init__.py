@@ -254,7 +254,16 @@ class NonLLMContextRecall(_ContextsCompared):
 
 @dataclass
 class NonLLMContextPrecisionWithReference(_ContextsCompared):
-    """Whether retrieved contexts that are similar to a reference stand on top."""
+    """Whether retrieved contexts that are similar to a reference stand on top.
+
+    Example:
+        >>> sample = SingleTurnSample(
+        ...     retrieved_contexts=["Rome is old.", "Paris is the capital of France."],
+        ...     reference_contexts=["Paris is the capital of France."],
+        ... )
+        >>> round(NonLLMContextPrecisionWithReference().single_turn_score(sample), 4)
+        0.5
+    """
 
     strict: ClassVar[bool] = False
 
@@ -295,7 +304,15 @@ class IDBasedContextRecall(ComparingMetric):
 
 @dataclass
 class IDBasedContextPrecision(ComparingMetric):
-    """The share of the retrieved ids that are reference ids."""
+    """The share of the retrieved ids that are reference ids.
+
+    Example:
+        >>> sample = SingleTurnSample(
+        ...     retrieved_context_ids=["doc_1", 2], reference_context_ids=["2", "doc_4"]
+        ... )
+        >>> IDBasedContextPrecision().single_turn_score(sample)
+        0.5
+    """
 
     needs: ClassVar[tuple[str, ...]] = _IDS
 
