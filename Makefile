@@ -111,8 +111,9 @@ bench-scale: $(VENV)/dev ## what large runs in Parquet cost, by rows; ROWS=8 for
 model: $(VENV)/llm ## install a small real model, and judge with it
 	$(BIN)/python -m pytest -q -m llm
 
-soak: $(VENV)/dev ## kill a judged run a hundred times; nothing may be lost
+soak: $(VENV)/dev ## kill a judged run a hundred times, and let fifty clients label for a minute; nothing may be lost
 	KARAT_KILLS=100 $(BIN)/python -m pytest -q tests/llm/test_kills.py
+	KARAT_LOAD_SECONDS=60 $(BIN)/python -m pytest -q -n 0 tests/web/test_load.py
 
 fuzz: $(VENV)/dev ## read 200,000 damaged and odd inputs; none may end or blame karat
 	$(BIN)/python -m tests.fuzz.pool --count 200000

@@ -91,7 +91,7 @@ def test_every_column_is_that_of_a_fresh_evaluation(
                 undefined=undefined,
                 force=True,
             )
-            stored = store.columns(run)
+            stored = store.scores(run)
             for metric in METRICS:
                 expected = {q: fresh[metric][q] for q in fresh.queries}
                 scores = {q: stored[metric][q] for q in stored[metric].queries}
@@ -171,9 +171,9 @@ def test_the_gold_of_the_store_counts_and_the_push_says_so(store: Store) -> None
     other = {**GOLD, "q0": {"d1": 1}}
     pushed = store.push(result({"q0": ["d1"]}, other, metrics=["rr"]))
     assert pushed.differing == ("q0",)
-    assert store.columns(pushed.run)["rr"]["q0"] == 0.0
+    assert store.scores(pushed.run)["rr"]["q0"] == 0.0
     done = store.replace_gold(karat.read_gold(other))
-    assert store.columns(pushed.run)["rr"]["q0"] == 1.0
+    assert store.scores(pushed.run)["rr"]["q0"] == 1.0
     assert {change.run for change in done.changes} >= {pushed.run}
 
 
@@ -191,8 +191,8 @@ def test_texts_are_matched_again(store: Store, tmp_path: Path) -> None:
     run = store.push(load(tmp_path / "saved.json")).run
     text = {"query": "q", "text": "We are closed on Sundays.", "grade": 1, "who": "bo"}
     store.label([text])
-    assert store.columns(run)["rr[exact]"]["q"] == 1.0
-    assert store.columns(run)["recall[exact]@1"]["q"] == 0.5
+    assert store.scores(run)["rr[exact]"]["q"] == 1.0
+    assert store.scores(run)["recall[exact]@1"]["q"] == 0.5
 
 
 def test_what_cannot_be_scored_again_keeps_its_version_and_says_why(
@@ -206,9 +206,9 @@ def test_what_cannot_be_scored_again_keeps_its_version_and_says_why(
     reason = "reads deeper than the 4 documents that are stored"
     reason += "; scored by gold version 1"
     assert row.frozen == dict.fromkeys(("recall@8", "rr"), reason)
-    before, after = shallow["recall@8"].scores, store.columns(run)["recall@8"].scores
+    before, after = shallow["recall@8"].scores, store.scores(run)["recall@8"].scores
     assert before.tobytes() == after.tobytes()
-    assert store.columns(run)["recall@3"]["q0"] < shallow["recall@3"]["q0"]
+    assert store.scores(run)["recall@3"]["q0"] < shallow["recall@3"]["q0"]
 
 
 def test_gaps_of_ranks_and_own_cutoffs_are_stored(store: Store) -> None:
@@ -218,11 +218,11 @@ def test_gaps_of_ranks_and_own_cutoffs_are_stored(store: Store) -> None:
     ]
     run = store.push(evaluate(rows, gold={"q": ["b"]}, metrics=["rr"], keep=9)).run
     store.label([label("q", "c", 0)])
-    assert store.columns(run)["rr"]["q"] == 0.25
+    assert store.scores(run)["rr"]["q"] == 0.25
     sample = {"id": "s", "retrieved": ["a", "b", "c"], "relevant": ["c"], "k": 2}
     own = store.push(evaluate([sample], metrics=["recall@k"], keep=9)).run
     store.label([label("s", "b", 1)])
-    assert store.columns(own)["recall@k"]["s"] == 0.5
+    assert store.scores(own)["recall@k"]["s"] == 0.5
 
 
 def test_runs_are_chosen_by_branch_time_and_tag(store: Store) -> None:
@@ -302,7 +302,7 @@ with Store(path) as store:
 def fresh_and_stored(store: Store, run: dict[str, list[str]]) -> None:
     """Whether every column is that of a fresh evaluation."""
     fresh = evaluate(dict(run), gold=store.gold(), metrics=METRICS, force=True)
-    columns = store.columns(store.runs()[0].id)
+    columns = store.scores(store.runs()[0].id)
     for metric in METRICS:
         for query in columns[metric].queries:
             one, other = columns[metric][query], fresh[metric][query]

@@ -40,7 +40,6 @@ from karat.history.tokens import StoredTokens
 from karat.reading.files import gc_paused
 from karat.results.evaluation import Evaluation
 from karat.results.plain_values import as_plain, from_plain
-from karat.results.scores import MetricScores
 
 PROJECT: Final = "default"
 """The project of those who name none."""
@@ -313,13 +312,7 @@ class Store(AbstractContextManager["Store"]):
         runs: Iterable[int],
         queries: Container[str] | None = None,
     ) -> dict[int, Interval | None]:
-        """The interval of a metric's mean under today's gold, of the runs that have it.
-
-        Args:
-            metric: its spelling.
-            runs: their numbers.
-            queries: only over these.
-        """
+        """The interval of a metric's mean by today's gold, of the runs that have it."""
         rows = self._db.execute(
             "select run, score.value from json_each(?) as one cross join score on "
             "run=one.value where metric=?",
@@ -335,17 +328,8 @@ class Store(AbstractContextManager["Store"]):
             if column is not None
         }
 
-    def columns(self, run: int) -> Mapping[str, MetricScores]:
-        """A run's scores, query by query, under today's gold."""
-        return self.scores(run).columns
-
     def scores(self, run: int, queries: Container[str] | None = None) -> Evaluation:
-        """A run's scores under today's gold, without documents and hits.
-
-        Args:
-            run: its number.
-            queries: only these.
-        """
+        """A run's scores under today's gold, of some queries or all; no documents."""
         own = self._run(run)
         rows = self._db.execute(
             "select name, question, tags, fingerprint from query where project=?",
@@ -390,12 +374,7 @@ class Store(AbstractContextManager["Store"]):
             }
 
     def evaluation(self, run: int, query: str | None = None) -> Evaluation:
-        """A run as it would be evaluated today, by the newest gold.
-
-        Args:
-            run: its number.
-            query: only this one.
-        """
+        """A run, or one query of it, as it would be evaluated by today's gold."""
         own = self._run(run)
         stored = self.scores(run, None if query is None else [query])
         place = None if query is None else own.queries.index(query)
@@ -498,16 +477,7 @@ class Store(AbstractContextManager["Store"]):
     def gold_changes(
         self, first: int, second: int, project: str = PROJECT
     ) -> list[GoldChange]:
-        """The grades that differ between two versions of the gold, and who gave them.
-
-        Args:
-            first: the earlier version.
-            second: the later one.
-            project: its name.
-
-        Raises:
-            UsageError: there is no such version.
-        """
+        """The grades that differ between two versions of the gold, and by whom."""
         gold = StoredGold(self._db, self._project(project))
         gold.check(first, second)
         return gold.changes(first, second)

@@ -102,8 +102,9 @@ def history_page(call: Call) -> Response:
         tag("button", "Show"),
         _class="tools",
     )
-    tag_of = call.asked.get("tag") or None
-    timeline = means_over_time(call.store, call.project, shown, metric, tag_of)
+    tagged = call.asked.get("tag")
+    queries = call.store.tagged(tagged, call.project) if tagged else None
+    timeline = means_over_time(call.store, call.project, shown, metric, queries)
     table = run_table(timeline, _links(call), _tick)
     button = tag("button", "Compare the two ticked")
     form = tag("form", table, tag("p", button), action=_address(call, "compare"))
@@ -248,44 +249,34 @@ def _card(
 def queue_page(call: Call) -> Response:
     """What to label next: blind and shuffled; then what people disagree on."""
     facts = next_facts(call, _QUEUE)
-    waiting = [
-        _card(
-            call, f"next-{n}", [one["question"] or one["query"]], _plain(one), one, None
-        )
-        for n, one in enumerate(facts["next"])
-    ]
-    disputed = [
-        _card(
-            call,
-            f"disputed-{n}",
-            [
-                one["question"] or one["query"],
-                *(
-                    _chip(f"{s['who']} {_grade(s['grade'])} {s['why']}")
-                    for s in one["said"]
-                ),
-            ],
-            _plain(one),
-            one,
-            None,
-        )
-        for n, one in enumerate(facts["disagreements"])
-    ]
     told = (
         f"{counted(facts['waiting'], 'document')} in the top {K} of the newest run "
         f"have no grade. One label can move its mean ndcg@{K} by up to "
         f"{facts['move']:.4f}; those that can most are here, in no order."
     )
-    done = tag("p", "Nothing is left to label.")
-    parts = [
-        section(
-            "next", "Label next", tag("p", told), _keys(call), _list(waiting) or done
-        )
-    ]
-    if disputed:
+    waiting = _pool(call, "next", facts["next"])
+    parts = [section("next", "Label next", tag("p", told), _keys(call), waiting)]
+    if disputed := facts["disagreements"]:
         heading = f"People disagree on {counted(facts['disputed'], 'document')}"
-        parts.append(section("disputed", heading, _list(disputed)))
+        listed = _pool(call, "disputed", disputed)
+        parts.append(section("disputed", heading, listed))
     return _framed(call, f"Label {call.project}", parts)
+
+
+def _pool(call: Call, kind: str, rows: Sequence[Mapping[str, Any]]) -> Markup:
+    """Documents to be labelled, without their ranks, and what people said of them."""
+    if not rows:
+        return tag("p", "Nothing is left to label.")
+    cards = []
+    for place, one in enumerate(rows):
+        said = [
+            _chip(f"{word['who']} {_grade(word['grade'])} {word['why']}")
+            for word in one.get("said", ())
+        ]
+        head = [one["question"] or one["query"], *said]
+        text = _text(one["text"] or one["document"] or "")
+        cards.append(_card(call, f"{kind}-{place}", head, text, one, None))
+    return tag("ol", *cards, _class="ranking pool")
 
 
 def gold_page(call: Call) -> Response:
@@ -293,12 +284,8 @@ def gold_page(call: Call) -> Response:
     labels = call.store.labels(call.project)
     found = agreements(last_words(labels))
     rows = [
-        [
-            ", ".join(one.people),
-            str(one.documents),
-            *(number(value) for value in (one.equal, one.kappa, one.alpha)),
-        ]
-        for one in found
+        [", ".join(people), str(documents), *map(number, figures)]
+        for people, documents, *figures in found
     ]
     columns = ["people", "documents", "equal", "weighted kappa", "alpha"]
     links = [
@@ -440,14 +427,6 @@ def _query_link(call: Call, query: str) -> Markup:
 
 def _chip(text: str) -> Markup:
     return tag("span", text, _class="chip")
-
-
-def _list(cards: Sequence[Markup]) -> Markup:
-    return tag("ol", *cards, _class="ranking pool") if cards else Markup("")
-
-
-def _plain(one: Mapping[str, Any]) -> Markup:
-    return _marked(one["text"] or one["document"] or "", ())
 
 
 def _grade(grade: float | None) -> str:

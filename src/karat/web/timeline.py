@@ -1,7 +1,7 @@
 """Runs over commits: each by one metric, with a verdict against the one before."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from karat.comparison.compare import compare
@@ -35,7 +35,7 @@ class Timeline:
     gold_version: int
     steps: Sequence[Step]
     tag: str | None = None
-    has_verdicts: bool = True
+    has_verdicts: bool = False
 
     def table(self) -> Table:
         """A row per run."""
@@ -45,7 +45,7 @@ class Timeline:
             cells = [
                 *(str(run.id), run.name, run.commit[:_COMMIT] or DASH),
                 *(run.branch or DASH, run.at[:10]),
-                mean_of(run, self.metric),
+                shown_mean(run, self.metric),
                 DASH if step.change is None else f"{step.change:+.4f}",
             ]
             if self.has_verdicts:
@@ -89,7 +89,7 @@ class Timeline:
         return {**head, "gold_version": self.gold_version, "runs": runs}
 
 
-def mean_of(run: StoredRun, metric: str) -> str:
+def shown_mean(run: StoredRun, metric: str) -> str:
     """The mean as it is shown, with a star where it is not scored again."""
     return number(run.means.get(metric)) + ("*" if metric in run.frozen else "")
 
@@ -113,35 +113,34 @@ def timeline_of(
         shown = ", ".join(sorted(filter(None, branches))) or "none"
         raise UsageError(f"{project} has no such run; its branches: {shown}")
     evaluations = [store.scores(run.id, queries) for run in runs]
-    newest = evaluations[-1]
     known = [*dict.fromkeys(name for run in runs for name in run.means)]
-    metric = leading(newest.columns) if metric is None else metric
+    metric = leading(evaluations[-1].columns) if metric is None else metric
     label = next((one[metric].metric for one in evaluations if metric in one), None)
     if label is None:
         raise UnknownNameError("metric", metric, known)
-    intervals = [
-        column.interval if (column := one.columns.get(label)) and column.n else None
-        for one in evaluations
-    ]
-    steps = [Step(runs[0], intervals[0])]
-    for place, run in enumerate(runs[1:], 1):
+    plain = means_over_time(store, project, runs, label, queries)
+    steps = [plain.steps[0]]
+    for place, step in enumerate(plain.steps[1:], 1):
+        old, new = evaluations[place - 1 : place + 1]
         try:
-            old, new = evaluations[place - 1 : place + 1]
             (one,) = compare(old, new, metrics=[label]).differences
         except (DataError, UsageError) as error:
-            why = f"run {run.id} is not compared with the one before: {error}"
-            steps.append(Step(run, intervals[place], problem=why))
+            why = f"run {step.run.id} is not compared with the one before: {error}"
+            steps.append(replace(step, change=None, problem=why))
         else:
             change = one.difference if one.n else None
-            steps.append(Step(run, intervals[place], change, one))
-    return Timeline(project, label, store.gold_version(project), steps, tag)
+            steps.append(replace(step, change=change, difference=one))
+    return replace(plain, steps=steps, tag=tag, has_verdicts=True)
 
 
 def means_over_time(
-    store: Store, project: str, runs: Sequence[StoredRun], metric: str, tag: str | None
+    store: Store,
+    project: str,
+    runs: Sequence[StoredRun],
+    metric: str,
+    queries: Container[str] | None,
 ) -> Timeline:
     """The same without verdicts, which takes a hundredth of the time."""
-    queries = None if tag is None else store.tagged(tag, project)
     intervals = store.intervals(metric, [run.id for run in runs], queries)
     means = [run.means.get(metric) for run in runs]
     changes = [
@@ -152,5 +151,4 @@ def means_over_time(
         Step(run, intervals.get(run.id), change)
         for run, change in zip(runs, changes, strict=True)
     ]
-    version = store.gold_version(project)
-    return Timeline(project, metric, version, steps, tag, has_verdicts=False)
+    return Timeline(project, metric, store.gold_version(project), steps)

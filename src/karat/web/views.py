@@ -14,7 +14,7 @@ from karat.reports.charts import Line, draw_lines
 from karat.reports.drawing import limits_around
 from karat.reports.markup import Markup, figure, grid, section, tag
 from karat.results.evaluation import UNTAGGED, Evaluation, slice_table, tagged
-from karat.web.timeline import Timeline, mean_of
+from karat.web.timeline import Timeline, shown_mean
 
 SHOWN = 200
 """So many rows of a long table are on one page of the workbench."""
@@ -82,7 +82,7 @@ def run_table(
         if place and not step.problem:
             last = link(links.pair(steps[place - 1].run.id, step.run.id), last)
         name = link(links.run(step.run.id), step.run.name)
-        means = [mean_of(step.run, metric) for metric in others]
+        means = [shown_mean(step.run, metric) for metric in others]
         rows.append([mark(step.run), name, *cells, last, *means])
     columns, notes = [*table.columns, *others], timeline.notes(metrics)
     board = replace(table, columns=columns, rows=rows[::-1], notes=notes)
