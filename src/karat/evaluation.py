@@ -17,7 +17,7 @@ from karat.data.queries import Query
 from karat.data.runs import Document, Notice, Run
 from karat.data.tables import counted
 from karat.errors import WITHOUT_LABELS, MismatchError, UnknownNameError, UsageError
-from karat.matching.matcher import AUTO, Matcher
+from karat.matching import AUTO, Matcher
 from karat.matching.to_hits import no_common_query
 from karat.metrics import Metric, split_metrics
 from karat.planning import (

@@ -60,11 +60,11 @@ from karat.llm.limits import JOURNAL as JOURNAL
 from karat.llm.limits import Client as Client
 from karat.llm.limits import Prices as Prices
 from karat.llm.limits import Settings as Settings
-from karat.matching.fuzzy import Fuzzy as Fuzzy
-from karat.matching.matcher import Matcher as Matcher
-from karat.matching.matcher import read_matcher as read_matcher
+from karat.matching import Matcher as Matcher
+from karat.matching import read_matcher as read_matcher
 from karat.matching.normaliser import fold as fold
-from karat.matching.semantic import Semantic as Semantic
+from karat.matching.similarity import Fuzzy as Fuzzy
+from karat.matching.similarity import Semantic as Semantic
 from karat.matching.texts import TextMatcher as TextMatcher
 from karat.metrics import make_metric as make_metric
 from karat.metrics import read_metric as read_metric

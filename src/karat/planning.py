@@ -16,7 +16,7 @@ from karat.data.queries import DEFAULT_K, Query
 from karat.data.runs import Notice, Run
 from karat.data.spelling import LETTER
 from karat.errors import DataError, ParameterError, UsageError
-from karat.matching.matcher import AUTO, JUDGED, Matcher, choose, read_matcher
+from karat.matching import AUTO, JUDGED, Matcher, choose, read_matcher
 from karat.metrics import Metric, split_metrics
 from karat.reading.meaning.aliases import ALIASES
 from karat.reading.pair import Pair, pair

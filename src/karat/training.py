@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from karat.data.arrays import Ints
 from karat.errors import UsageError
 from karat.evaluation import Evaluator
-from karat.matching.matcher import AUTO
-from karat.matching.semantic import read_vectors, unit_vectors
+from karat.matching import AUTO
+from karat.matching.similarity import read_vectors, unit_vectors
 from karat.matching.to_hits import no_common_query
 from karat.metrics import Metric
 from karat.reading.readers import read_corpus, read_queries

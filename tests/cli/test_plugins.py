@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from karat import catalogue
-from karat.matching.matcher import MATCHERS
+from karat.matching import MATCHERS
 from karat.metrics import METRICS
 from karat.reading.format import FORMATS
 from karat.reports import REPORTS

@@ -19,7 +19,7 @@ from karat.extend import (
     Policies,
     read_matcher,
 )
-from karat.matching.matcher import MATCHERS
+from karat.matching import MATCHERS
 from karat.metrics import METRICS
 from tests.conformance.test_metrics import plain_metric
 

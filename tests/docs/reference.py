@@ -20,8 +20,7 @@ from karat.cli import COMMANDS, karat, matchers as cli_matchers
 from karat.cli.metrics import about, described
 from karat.data.policies import CHOICES, PROFILES
 from karat.extend import Policies
-from karat.metrics import METRICS
-from karat.metrics.aliases import NAMES
+from karat.metrics import METRICS, NAMES
 from karat.reading.format import FORMATS
 from karat.reading.meaning.aliases import ALIASES, FIELDS
 from karat.reports import REPORTS

@@ -8,7 +8,7 @@ import karat
 from karat import Gold
 from karat.data.memory_runs import RankedRun
 from karat.extend import DataError, UsageError
-from karat.matching.matcher import MATCHERS, choose
+from karat.matching import MATCHERS, choose
 from tests.matching.text_runs import run_of
 
 DOCUMENT = {"id": "d1", "text": "Paris is the capital of France."}

@@ -13,7 +13,7 @@ from hypothesis import assume, example, given, settings, strategies as st
 from karat import Gold, evaluate
 from karat.data.memory_runs import DocumentRun
 from karat.extend import Document, Item, Span as GoldSpan, fold
-from karat.matching.coverage.alphabet import Letters
+from karat.matching.letters import Letters
 from tests.matching.coverage_oracle import covered
 from tests.matching.test_span import measure, share
 

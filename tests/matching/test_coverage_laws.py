@@ -14,7 +14,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from karat.matching.coverage.alphabet import Letters
+from karat.matching.letters import Letters
 from tests.matching.test_span import found, match, measure, share
 
 laws = settings(max_examples=40, deadline=None)

@@ -7,8 +7,8 @@ from karat import Gold
 from karat.data.hits import Evidence, Range
 from karat.data.memory_runs import DocumentRun
 from karat.extend import Document, Item, Span as GoldSpan
-from karat.matching.coverage.alphabet import Letters
-from karat.matching.coverage.matcher import SpanMatcher
+from karat.matching.letters import Letters
+from karat.matching.span import SpanMatcher
 
 FOX = "The quick brown fox jumps over the lazy dog, within 14 days, near the farm."
 

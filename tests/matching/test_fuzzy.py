@@ -12,7 +12,7 @@ from rapidfuzz.distance import Hamming, Jaro, JaroWinkler, Levenshtein
 
 from karat.errors import SpellingError
 from karat.extend import Fuzzy, ParameterError, read_matcher
-from karat.matching.fuzzy import reach_partially
+from karat.matching.similarity import reach_partially
 from tests.matching.text_runs import satisfies
 
 PLAIN: dict[str, Callable[[str, str], float]] = {

@@ -21,7 +21,7 @@ from karat.extend import (
     UsageError,
     read_matcher,
 )
-from karat.matching.coverage.matcher import SpanMatcher
+from karat.matching.span import SpanMatcher
 
 FOX = (
     "The quick brown fox jumps over the lazy dog and, within 14 days, "

@@ -4,8 +4,7 @@ import pytest
 
 from karat.errors import SpellingError
 from karat.extend import NDCG, ParameterError, UnknownNameError, read_metric
-from karat.metrics import METRICS, read_spelling
-from karat.metrics.aliases import NAMES, canonical
+from karat.metrics import METRICS, NAMES, canonical, read_spelling
 
 TREC_EVAL = {
     "ndcg_cut_10": "ndcg@10",

@@ -7,7 +7,7 @@ from ir_measures import measures
 
 import karat
 from karat.extend import UsageError, read_metric
-from karat.metrics.aliases import MISSING
+from karat.metrics import MISSING
 from tests.oracles.cases import Batch, random_batch
 
 NEEDS_CUTOFF = {

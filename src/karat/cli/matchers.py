@@ -12,8 +12,8 @@ from karat.data.spelling import parse
 from karat.data.tables import Table
 from karat.errors import UnknownNameError
 from karat.judging.claims import Claims
-from karat.matching.matcher import MATCHERS, Matcher
-from karat.matching.semantic import Semantic
+from karat.matching import MATCHERS, Matcher
+from karat.matching.similarity import Semantic
 
 _NOTES = (
     "A matcher stands in brackets, as in recall[span]@5, or in --match.",

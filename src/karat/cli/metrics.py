@@ -15,8 +15,7 @@ from karat.cli.command import Command, flag
 from karat.cli.outputs import show_all
 from karat.data.spelling import LETTER, Spelled, write_value
 from karat.data.tables import Table
-from karat.metrics import METRICS, Metric, read_metric
-from karat.metrics.aliases import NAMES
+from karat.metrics import METRICS, NAMES, Metric, read_metric
 
 Families: TypeAlias = Mapping[str, Sequence[type[Metric]]]
 _EVERYDAY = (

@@ -19,7 +19,7 @@ from karat.cli.command import COUNT, GroupedOption, file_option, flag, remark
 from karat.data.policies import CHOICES, PROFILES
 from karat.data.queries import Dataset
 from karat.errors import FormatError, ParameterError, UsageError
-from karat.matching.matcher import MATCHERS
+from karat.matching import MATCHERS
 from karat.metrics import METRICS
 from karat.reading.files import decode_json
 from karat.reading.format import FORMATS, name_format

@@ -16,7 +16,7 @@ from rapidfuzz.fuzz import ratio
 
 from karat.data.arrays import Ints
 from karat.matching.contains import UNSPACED
-from karat.matching.coverage.alphabet import Letters, grams_of
+from karat.matching.letters import Letters, grams_of
 from karat.matching.normaliser import fold, is_wide
 
 # So many texts show what all of them are like.

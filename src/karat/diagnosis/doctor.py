@@ -22,8 +22,8 @@ from karat.diagnosis.evidence import (
     item_texts,
 )
 from karat.errors import UsageError
-from karat.matching.coverage.alphabet import Letters
 from karat.matching.id_forms import other_forms
+from karat.matching.letters import Letters
 from karat.reading.readers import read, read_queries
 from karat.reading.source import Notes
 from karat.results.plain_values import PlainResult

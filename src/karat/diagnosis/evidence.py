@@ -24,10 +24,10 @@ from karat.diagnosis.diagnosis import Related
 from karat.diagnosis.headroom import gains_of
 from karat.diagnosis.slices import DocumentFeatures
 from karat.errors import MismatchError
-from karat.matching.coverage.alphabet import Letters
-from karat.matching.coverage.cover import HEADER_SLACK
-from karat.matching.coverage.matcher import Passage, compare_letters, read_targets
+from karat.matching.cover import HEADER_SLACK
 from karat.matching.id_forms import OtherForm, other_forms
+from karat.matching.letters import Letters
+from karat.matching.span import Passage, compare_letters, read_targets
 from karat.matching.texts import wanted_items
 from karat.reading.readers import read_corpus
 from karat.results.evaluation import Evaluation

@@ -11,7 +11,7 @@ import numpy as np
 from karat.data.arrays import Floats
 from karat.data.queries import Query
 from karat.diagnosis.corpus_texts import script_of
-from karat.matching.coverage.contradictions import negates
+from karat.matching.contradictions import negates
 from karat.stats.distributions import t_below
 from karat.stats.multiple_tests import benjamini_hochberg
 

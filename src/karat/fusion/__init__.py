@@ -1,8 +1,13 @@
 """Several runs made one, and what each of them adds to the others."""
 
-from karat.fusion.complementarity import Complementarity, complementarity
 from karat.fusion.fuse import METHODS, NORMS, fuse
-from karat.fusion.run_agreement import RunAgreement, agree, rbo
+from karat.fusion.overlap import (
+    Complementarity,
+    RunAgreement,
+    agree,
+    complementarity,
+    rbo,
+)
 from karat.fusion.weights import WeightSearch, search_weights
 
 __all__ = [

@@ -25,7 +25,7 @@ from karat.judging.splitting import split_references
 from karat.judging.support import majority, support
 from karat.llm.limits import Settings, Stage, tokens_of
 from karat.llm.run_jobs import Job
-from karat.matching.matcher import Matcher
+from karat.matching import Matcher
 from karat.matching.texts import wanted_items
 
 T = TypeVar("T")

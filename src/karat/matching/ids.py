@@ -11,8 +11,8 @@ from karat.data.memory_runs import DocumentRun, RankedRun
 from karat.data.policies import Policies
 from karat.data.runs import Document, Labels, Notice, Run
 from karat.errors import DataError, MismatchError, ParameterError
+from karat.matching import Matcher
 from karat.matching.id_forms import parents
-from karat.matching.matcher import Matcher
 from karat.matching.to_hits import match_labels
 
 

@@ -17,7 +17,7 @@ from karat.data.policies import Policies
 from karat.data.runs import Document, Located, Notice, Run, note_examples, ranks_of
 from karat.data.tables import counted
 from karat.errors import DataError
-from karat.matching.matcher import Matcher
+from karat.matching import Matcher
 from karat.matching.to_hits import CORPUS, examples, lay_out
 from karat.reading.meaning.values import looks_like_id
 

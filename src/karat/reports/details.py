@@ -26,7 +26,7 @@ from karat.data.memory_runs import DocumentRun
 from karat.data.queries import Query
 from karat.data.runs import Document, TopDocuments
 from karat.data.tables import steps
-from karat.matching.matcher import read_matcher
+from karat.matching import read_matcher
 from karat.results.evaluation import Evaluation
 from karat.results.leaderboard import Leaderboard
 

@@ -16,7 +16,7 @@ from karat.data.policies import Policies
 from karat.data.spelling import LETTER, Spelling, Value, parse
 from karat.data.tables import number
 from karat.errors import DataError, ParameterError, UnknownNameError, UsageError
-from karat.matching.matcher import JUDGED, read_matcher
+from karat.matching import JUDGED, read_matcher
 from karat.metrics import Metric, read_metric, read_spelling
 from karat.stats import mean_interval
 

@@ -16,9 +16,9 @@ from karat.data.matches import Matches
 from karat.data.policies import Policies
 from karat.data.runs import Document, Notice, Run, note_examples
 from karat.errors import UsageError
-from karat.matching.coverage.alphabet import Letters, seeds
-from karat.matching.coverage.contradictions import Mismatch, find_differences
-from karat.matching.coverage.cover import (
+from karat.matching import Matcher
+from karat.matching.contradictions import Mismatch, find_differences
+from karat.matching.cover import (
     LEAST,
     GoldLetters,
     Part,
@@ -26,8 +26,8 @@ from karat.matching.coverage.cover import (
     cover_brief,
     first_covered,
 )
-from karat.matching.fuzzy import scorer
-from karat.matching.matcher import Matcher
+from karat.matching.letters import Letters, seeds
+from karat.matching.similarity import scorer
 from karat.matching.texts import Stretch, TextRankings, Wanted, wanted_items
 
 _NOTHING: Final[Ints] = np.zeros(0, np.int64)

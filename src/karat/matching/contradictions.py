@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from karat.matching.contains import splits_number, splits_word
-from karat.matching.coverage.alphabet import Letters, numbers_in
-from karat.matching.coverage.cover import Gap, Part, SharedRun
-from karat.matching.fuzzy import scorer
+from karat.matching.cover import Gap, Part, SharedRun
+from karat.matching.letters import Letters, numbers_in
 from karat.matching.normaliser import fold
+from karat.matching.similarity import scorer
 
 _NEGATIONS_TEXT = (
     "no not never none nothing nobody neither nor without cannot cant dont doesnt "

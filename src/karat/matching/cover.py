@@ -15,9 +15,9 @@ import numpy as np
 
 from karat.data.arrays import Ints
 from karat.matching.contains import splits_word
-from karat.matching.coverage.alphabet import Letters, numbers_in
-from karat.matching.fuzzy import scorer
+from karat.matching.letters import Letters, numbers_in
 from karat.matching.normaliser import WIDE_WEIGHT, weigh
+from karat.matching.similarity import scorer
 
 Seeds = Iterable[tuple[int, int, int]]
 """From where to where in a passage runs may be, and from where on in a document."""
