@@ -138,43 +138,47 @@ class Rankings(NamedTuple):
 
 
 def rank_rows(some: Rankings, rows: Ints, policies: Policies) -> tuple[Ints, Bools]:
-    """The ranks of some rows, and whether another row of the ranking has its value.
-
-    Rows are counted and not sorted: those asked for are few.
-    """
+    """The ranks of some rows, and whether another row of the ranking has its value."""
     if some.ranked:
         ranks, shared = given_ranks(some)
         return ranks[rows], shared[rows]
-    first = some.start[some.ranking(rows)]
-    values = some.values
+    place, first, values = rows, some.start[some.ranking(rows)], some.values
     if values is None or not len(rows):
         return rows - first + 1, np.zeros(len(rows), np.bool_)
     if policies.precision == "single":
         with np.errstate(over="ignore"):
             values = values.astype(np.float32)
+    documents = some.documents
     same_ranking = np.ones(len(values) - 1, np.bool_)
     same_ranking[some.start[1:] - 1] = False
-    in_order = not ((values[1:] > values[:-1]) & same_ranking).any()
-    if in_order:
-        tied = (values[1:] == values[:-1]) & same_ranking
-        place, members, tie = rows, *_ties_of(rows, tied)
-    else:
-        place, members, tie = _by_value(some, values, rows)
-    at = np.full(len(values) if len(members) else 0, -1)
-    at[members] = np.arange(len(members))
-    inside = at[rows] if len(members) else np.full(len(rows), -1)
-    shared = inside >= 0
-    if shared.any() and not (in_order and policies.ties == "input"):
-        # Of equal documents the first comes first.
-        words: list[npt.NDArray[Any]] = [members]
-        if policies.ties == "trec":
-            words = [*some.documents.view(members).descending_words(), members]
-        asked = inside[shared]
-        begin = np.searchsorted(tie, tie[asked])
-        if in_order:
-            place = place.copy()
-            place[shared] = members[begin]
-        place[shared] += _places(tie, words, asked) - begin
+    if ((values[1:] > values[:-1]) & same_ranking).any():
+        # The negative of the smallest integer does not exist; its complement does.
+        rising = -values if values.dtype.kind == "f" else ~values
+        ranking = np.repeat(np.arange(len(some.start)), some.size)
+        order = np.argsort(rising, kind="stable" if policies.ties == "input" else None)
+        order = order[stable_order(ranking[order])]
+        values, documents = values[order], documents.view(order)
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        place = place[rows]
+    tied = (values[1:] == values[:-1]) & same_ranking
+    if not tied.any():
+        return place - first + 1, np.zeros(len(rows), np.bool_)
+    tie = np.concatenate(([0], np.cumsum(~tied)))
+    asked = tie[place]
+    shared = np.bincount(tie)[asked] > 1
+    if policies.ties == "trec" and shared.any():
+        wanted = np.zeros(int(tie[-1]) + 1, np.bool_)
+        wanted[asked[shared]] = True
+        members = np.flatnonzero(wanted[tie])
+        *words, last = documents.view(members).descending_words()
+        order = np.argsort(last)
+        for word in words[::-1]:
+            order = order[np.argsort(word[order], kind="stable")]
+        order = order[stable_order(tie[members[order]])]
+        moved = np.arange(len(values))
+        moved[members[order]] = members
+        place = moved[place]
     return place - first + 1, shared
 
 
@@ -200,81 +204,22 @@ def given_ranks(some: Rankings) -> tuple[Ints, Bools]:
     return rank, shared
 
 
-def _ties_of(rows: Ints, tied: Bools) -> tuple[Ints, Ints]:
-    """The rows tied with any of some rows, and a number for each tie."""
-    if not tied.any():
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    tie = np.concatenate(([0], np.cumsum(~tied)))
-    wanted = np.zeros(int(tie[-1]) + 1, np.bool_)
-    wanted[tie[rows]] = True
-    wanted &= np.bincount(tie) > 1
-    members = np.flatnonzero(wanted[tie])
-    return members, tie[members]
-
-
-def _by_value(
-    some: Rankings, values: npt.NDArray[Any], rows: Ints
-) -> tuple[Ints, Ints, Ints]:
-    """Where the first row of each row's value would be; and ties, as `_ties_of`."""
-    # The negative of the smallest integer does not exist; its complement does.
-    rising = -values if values.dtype.kind == "f" else ~values
-    ranking = np.repeat(np.arange(len(some.start)), some.size)
-    asked = rows[np.lexsort((rising[rows], ranking[rows]))]
-    position = _search(ranking, [rising], asked)
-    other = asked.take(position, mode="clip")
-    equal = (values[other] == values) & (ranking[other] == ranking)
-    count = np.bincount(position[equal], minlength=len(asked) + 1)
-    better = np.cumsum(np.bincount(position, minlength=len(asked) + 1)) - count
-    members = np.flatnonzero(equal & (count.take(position) > 1))
-    members = members[stable_order(position[members])]
-    return better[position[rows]], members, position[members]
-
-
-def _places(group: Ints, words: Sequence[npt.NDArray[Any]], asked: Ints) -> Ints:
-    """Where some rows would be if rows were sorted by words within their group."""
-    order = np.lexsort((*(word[asked] for word in words[::-1]), group[asked]))
-    position = _search(group, words, asked[order])
-    count = np.cumsum(np.bincount(position, minlength=len(asked) + 1))
-    place = np.empty_like(asked)
-    place[order] = count[:-1] - 1
-    return place
-
-
-def _search(group: Ints, words: Sequence[npt.NDArray[Any]], asked: Ints) -> Ints:
-    """For each row, the first of the sorted rows of its group that is not before it."""
-    count = np.bincount(group[asked], minlength=int(group[-1]) + 1)
-    high = np.cumsum(count)[group]
-    low = high - count[group]
-    for _ in range(int(count.max()).bit_length()):
-        middle = (low + high) >> 1
-        other = asked.take(middle, mode="clip")
-        before, equal = middle >= high, np.ones(len(group), np.bool_)
-        for word in words:
-            theirs = word.take(other)
-            before |= equal & (theirs < word)
-            equal &= theirs == word
-        low = np.where(before & (middle < high), middle + 1, low)
-        high = np.where(before, high, middle)
-    return low
-
-
-def repeated_rows(some: Rankings, keys: Keys, policies: Policies) -> Ints:
-    """The rows whose document has a better rank in the same ranking."""
+def repeated_rows(some: Rankings, keys: Keys, policies: Policies) -> tuple[Ints, Ints]:
+    """The rows whose document has a better rank in the same ranking; then all ranks."""
     rows = repeated(keys)
     if not len(rows):
-        return rows
+        return rows, rows
+    ranks, _ = rank_rows(some, np.arange(len(keys)), policies)
     _, document = some.documents.view(rows).distinct()
     document += some.ranking(rows) * len(rows)
-    rank, _ = rank_rows(some, rows, policies)
-    order = np.lexsort((rank, document))
+    order = np.lexsort((ranks[rows], document))
     again: Bools = document[order[1:]] == document[order[:-1]]
-    return rows[order[1:][again]]
+    return rows[order[1:][again]], ranks
 
 
 def repeated_pair(some: Rankings) -> tuple[str, str] | None:
     """The query and the document of some pair that occurs more than once."""
-    keys = some.keys()
-    again = repeated_rows(some._replace(values=None), keys, Policies())
+    again, _ = repeated_rows(some._replace(values=None), some.keys(), Policies())
     if not len(again):
         return None
     return some.names_of(again.min(keepdims=True))

@@ -174,7 +174,7 @@ def find_labels(
     count = len(query)
     keys = some.keys()
     rows, label = index.find(some, keys, query)
-    again = repeated_rows(some, keys, policies)
+    again, ranks = repeated_rows(some, keys, policies)
     if len(again) and policies.duplicates == "error":
         raise source.repeated(*some.names_of(again.min(keepdims=True)))
     once = np.ones(len(keys), np.bool_)
@@ -188,13 +188,15 @@ def find_labels(
     repeats = others = np.zeros_like(ties)
     if len(again):
         other = again[~np.isin(again, rows[relevant])]
-        top, _ = rank_rows(some._replace(ranked=False), other, policies)
+        top = ranks[other]
+        if some.ranked:
+            top, _ = rank_rows(some._replace(ranked=False), other, policies)
         twice = np.isin(label, label[~first_of]) & first_of & relevant
         repeats = count_by(some.ranking(rows[twice]), count)
         if policies.duplicates != "keep":
             rows, label = rows[first_of], label[first_of]
         if policies.duplicates != "collapse":
-            rank, single = rank_rows(some, rows, policies)[0], some
+            rank, single = ranks[rows], some
             others = np.minimum(count_by(some.ranking(other[top <= TOP]), count), 1)
     retrieved = single.size
     if single.ranked and count:
