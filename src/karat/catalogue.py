@@ -58,20 +58,8 @@ def subclass_of(base: Any) -> Callable[[Any], Any]:
 class Catalogue(Mapping[str, T], Generic[T]):
     """Named things of one kind, shipped with karat or added by installed plug-ins.
 
-    Listing is registering: a room passes what it ships, each thing by itself, as
-    "module:name" or as the module where one has its name; that is imported when it is
-    first asked for. Third parties add through the entry-point group, and theirs are
-    imported then, too.
-
-    Attributes:
-        kind: the word used in error messages, as in "unknown metric".
-        group: the entry-point group plug-ins use, or None when the kind is closed.
-        make: turns what an entry point names into a thing, or refuses it.
-
-    Example:
-        >>> formulas = Catalogue[object]("formula", {"root": "math:sqrt"})
-        >>> formulas["root"](9)
-        3.0
+    What a room ships is passed as it is, or as "module:name", which is imported when it
+    is first asked for; so is what the entry points of a `group` name, given to `make`.
     """
 
     def __init__(

@@ -119,11 +119,7 @@ class UnknownNameError(UsageError, LookupError):
 
 
 def _closest(name: str, known: Sequence[str]) -> str | None:
-    """The known name that was probably meant: for `q1` rather `q01` than `q10`.
-
-    >>> _closest("q1", ["q10", "q01"]), _closest("ndgc", ["ndcg", "ap"])
-    ('q01', 'ndcg')
-    """
+    """The known name that was probably meant: for `q1` rather `q01` than `q10`."""
     bare = _ZEROS.sub("", name.lower())
     alike = (other for other in known if _ZEROS.sub("", other.lower()) == bare)
     if (same := next(alike, None)) is not None:

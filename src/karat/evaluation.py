@@ -282,10 +282,7 @@ def _check_option(name: str, retriever: Any) -> None:
 def _question(
     options: dict[str, Any], retriever: Any, retrieving: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The arguments of `retrieve` that follow from those of `evaluate`.
-
-    The gold among the options is read here, before anything is asked in vain.
-    """
+    """What `retrieve` is called with; gold is read before anything is asked in vain."""
     for name in retrieving:
         _check_option(name, retriever)
     if options["run"] is not None:

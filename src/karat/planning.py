@@ -226,10 +226,7 @@ def _judge(judge: Any) -> Matcher:
 
 
 def _choose(gold: Gold, run: Run, metrics: tuple[str | Metric, ...]) -> str | Matcher:
-    """What `auto` stands for: labels where gold has any, else claims of references.
-
-    Any matcher does where every metric brings its own.
-    """
+    """What `auto` stands for; any matcher does where each metric brings its own."""
     if gold.kinds() in {(), (JUDGED,)} and (gold.references or gold.claims):
         return JUDGED
     try:

@@ -48,12 +48,7 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens paid for, as the server counts them, and how many replies they bought.
-
-    Example:
-        >>> sum([Usage(20, 5, 1), Usage(30, 7, 1)], Usage())
-        Usage(prompt_tokens=50, completion_tokens=12, replies=2)
-    """
+    """Tokens paid for, as the server counts them, and how many replies they bought."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0

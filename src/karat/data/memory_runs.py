@@ -224,10 +224,7 @@ def _check_score(query: str, document: object, score: Any) -> None:
 def rank_order(
     scores: Iterable[float], documents: Sequence[str | bytes], policies: Policies
 ) -> list[int]:
-    """The positions of the documents, best score first and ties as the policy says.
-
-    Documents that are the same keep their order.
-    """
+    """The positions of the documents, best first; the same ones keep their order."""
     keys: list[Any] = _as_compared(scores, policies).tolist()
     if policies.ties != "input":
         keys = [*zip(keys, documents, strict=True)]
@@ -242,10 +239,7 @@ def count_before(
     scores: Sequence[Any],
     policies: Policies,
 ) -> tuple[Ints, Ints]:
-    """How many documents come before each, and which share their score with others.
-
-    Rankings have `found` documents each; `item` says which of the names they have.
-    """
+    """How many documents come before each of `item`, and which share their score."""
     better, tied = _count_better(rankings, found, scores, policies)
     if len(tied):
         ends = found.cumsum()
@@ -347,9 +341,8 @@ def _as_compared(scores: Iterable[Any], policies: Policies) -> Floats:
 class RankedRun(_MemoryRun[Sequence[str]]):
     """A run given as `{query: [document, ...]}`; the order of the list is the rank.
 
-    What is not a list or a tuple, such as an array or a generator, is read into one.
-    Scores that documents were listed with are kept, and decide nothing. Queries whose
-    ranks have gaps have them in `ranks`, one for each document, ascending.
+    Scores that documents were listed with decide nothing. `ranks` are those of queries
+    whose ranks have gaps.
     """
 
     def __init__(

@@ -59,18 +59,7 @@ class Document:
 
 @dataclass(frozen=True, eq=False)
 class TopDocuments(Mapping[str, tuple[Document, ...]]):
-    """The top documents of queries, kept as columns: one for each field of `Document`.
-
-    Attributes:
-        queries: ids of the queries.
-        count: how many documents there are of each.
-        id: one entry per document, query after query, as in all that follow; none where
-            no document has it.
-
-    Example:
-        >>> TopDocuments.of({"q1": (Document("a"), Document("b"))})["q1"][1].id
-        'b'
-    """
+    """The top documents of queries, as columns: one for each field of `Document`."""
 
     queries: Sequence[str]
     count: Ints
@@ -157,20 +146,9 @@ class Notice:
 
 
 class Located(NamedTuple):
-    """Where judged documents stand in a run.
+    """Where labels stand in a run, sorted by (query, rank); `item` counts all labels.
 
-    Rows are sorted by (query, rank); query indices count the labels' queries in order.
-
-    Attributes:
-        query: index of the query of each row.
-        rank: rank of the document, from 1.
-        grade: its label.
-        retrieved: documents retrieved for each labelled query, or the last rank where
-            ranks have gaps; -1 when it is missing.
-        extra: number of queries of the run without labels.
-        item: number of the label of each row, counted over all labels in order.
-        distinct: whether no two rows share a label.
-        notices: all that is to be said of the run.
+    `retrieved` is the length of each query's ranking or its last rank; -1: missing.
     """
 
     query: Ints

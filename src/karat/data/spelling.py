@@ -54,12 +54,7 @@ class Spelling:
 
 @lru_cache(maxsize=1024)
 def parse(text: str) -> Spelling:
-    """Read a spelling; what it names is looked up by whoever owns the catalogue.
-
-    Example:
-        >>> parse("recall[fuzzy(0.8)]@5").matcher
-        Spelling(name='fuzzy', params=((None, 0.8),), matcher=None, k=None)
-    """
+    """Read a spelling; what it names is looked up by whoever owns the catalogue."""
     found = _SHAPE.fullmatch(text) if len(text) <= _LONGEST else None
     if found is None:
         raise SpellingError(

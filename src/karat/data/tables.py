@@ -29,17 +29,8 @@ _LEAST = 12
 class Table:
     """Rows of text under named columns, with a title above and notes below.
 
-    Columns of numbers stand to the right.
-
-    Attributes:
-        columns: their names.
-        rows: the cells.
-        title: what the table is about.
-        notes: what a reader must know besides.
-        texts: which columns are text; the first unless said otherwise.
-        bold: the row and column of cells that stand out, on paper.
-        spare: how many of the last columns are left out where there is no room.
-        links: where in a page with every query each row leads, such as ("q", "q08").
+    `texts` says which columns are no numbers and stand to the left, `spare` how many of
+    the last are left out where there is no room, and `links` where rows lead in a page.
     """
 
     columns: Sequence[str]

@@ -175,10 +175,7 @@ class Tabular(ABC):
     def batches(
         self, columns: Sequence[str], coded: Sequence[str] = ()
     ) -> Iterator[RecordBatch]:
-        """The rows of some columns, some at a time.
-
-        `coded` ones hold few distinct texts, and may come dictionary-encoded.
-        """
+        """The rows of some columns; those `coded` may come dictionary-encoded."""
 
     def table(self, columns: Sequence[str]) -> Any:
         """Some columns as one table in memory."""
@@ -210,10 +207,7 @@ class TableSource(Tabular):
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A Parquet file, also in memory (`data`) or on a file system of Arrow's.
-
-    Its `folders` name values of columns, as in `system=bm25/`.
-    """
+    """A Parquet file, in memory (`data`) or on a `system`; `folders` name columns."""
 
     name: str
     data: Any = None
@@ -261,10 +255,7 @@ class _Part:
 
 
 class ParquetSource(Tabular):
-    """One table in one or several Parquet files, or in the bytes of one.
-
-    Folders of the form `column=value` are columns too.
-    """
+    """One table in Parquet files; folders called `column=value` are columns too."""
 
     def __init__(
         self, path: str, files: Sequence[str], data: Any = None, system: Any = None
@@ -410,10 +401,7 @@ def _open_arrow(path: str, head: bytes, data: bytes | None) -> Tabular:
 
 @dataclass(frozen=True)
 class RunColumns:
-    """Which column of a table holds what of a run.
-
-    Without scores the ranks count, and without both the rows are in order.
-    """
+    """Which column holds what of a run; without score and rank, rows are in order."""
 
     query: str
     document: str

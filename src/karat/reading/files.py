@@ -285,12 +285,7 @@ _CODECS: tuple[tuple[bytes, str, Callable[[], _Codec]], ...] = (
 
 
 def foreign_kind(head: bytes) -> str | None:
-    """What a file is that karat does not read, by its first bytes.
-
-    Example:
-        >>> foreign_kind(b"%PDF-1.7")
-        'a PDF file'
-    """
+    """What a file is that karat does not read, by its first bytes."""
     start = head[:32].lstrip()
     for magic, kind in _FOREIGN:
         if head.startswith(magic) or start.lower().startswith(magic.lower()):
@@ -326,12 +321,7 @@ def decode_text(data: bytes, line: int = 1) -> str:
 
 
 def decode_json(text: str, line: int | None = None) -> Any:
-    """The value of a JSON text. Keys given twice, NaN and great depth are errors.
-
-    Example:
-        >>> decode_json('{"d1": 2}')
-        {'d1': 2}
-    """
+    """The value of a JSON text. Keys given twice, NaN and great depth are errors."""
     try:
         return _DECODER.decode(text)
     except json.JSONDecodeError as error:

@@ -243,12 +243,7 @@ def read_records(table: Tabular) -> Iterator[dict[str, Any]]:
 
 
 def _present(value: Any) -> Any:
-    """The value in types that every reader knows, empty fields of structs left out.
-
-    Example:
-        >>> _present({"id": b"d1", "score": Decimal("0.5"), "note": None})
-        {'id': 'd1', 'score': 0.5}
-    """
+    """The value in types that every reader knows, without empty fields of structs."""
     if value is None or isinstance(value, str | int | float):
         return value
     if isinstance(value, dict):

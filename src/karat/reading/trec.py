@@ -156,17 +156,7 @@ class TrecQrels(_Trec):
 
 
 class TrecRun(ColumnarRun):
-    r"""A run in a TREC file, which is read when asked.
-
-    Documents are ordered by score and then by id, both descending, whatever the order
-    and the ranks in the file. Scores and ids are compared as trec_eval does.
-
-    Example:
-        >>> from karat.data.policies import Policies
-        >>> run = TrecRun(b"q1 Q0 d7 1 0.9 mine\nq1 Q0 d3 2 0.8 mine\n")
-        >>> run.locate({"q1": {"d3": 1}}, judged=False, policies=Policies()).rank
-        array([2])
-    """
+    """A run in a TREC file, ordered as trec_eval does, which is read when asked."""
 
     def __init__(
         self,
@@ -271,12 +261,7 @@ def _note_ranks(source: Source) -> None:
 
 
 def read_qrels(source: Input, name: str | None = None) -> Grades:
-    r"""The grade of each judged document, by query.
-
-    Example:
-        >>> read_qrels(b"q1 0 d7 2\nq1 0 d3 0\n")
-        {'q1': {'d7': 2.0, 'd3': 0.0}}
-    """
+    """The grade of each judged document, by query."""
     with open_binary(source) as stream:
         return _grades(read_lines(stream), name or path_of(source), Notes())
 
@@ -301,10 +286,7 @@ def _grades(data: bytes, path: str, notes: Notes) -> Grades:
 def _rows_slowly(
     data: bytes, path: str, notes: Notes, *, diverse: bool = False
 ) -> dict[str, Grades]:
-    """The grade of each document for each iteration, by query.
-
-    Only where queries are `diverse` may a document be judged several times.
-    """
+    """The grades by query, document and iteration; several only where `diverse`."""
     rows: dict[str, Grades] = {}
     lines: dict[tuple[str, str, str], int] = {}
     for line, words in split_lines_slowly(io.BytesIO(data), QRELS, path):
@@ -426,10 +408,7 @@ def _split_lines(
 
 
 def _cells(lines: bytes, count: int) -> tuple[bytes, tuple[Ints, Ints] | None]:
-    """A text with padding, and the blanks around its cells; None for uneven lines.
-
-    Mostly there is one blank between two columns, and none around them.
-    """
+    """A text with padding, and the blanks around its cells; None for uneven lines."""
     text = b"".join((PADDING, lines.removesuffix(b"\n"), b"\n", PADDING))
     body = np.frombuffer(text, np.uint8, len(text) - _BEGIN)
     blank = (body - np.uint8(ord("\t"))) <= ord("\r") - ord("\t")
@@ -466,10 +445,7 @@ def split_lines_slowly(
     offset: int = 0,
     tell: Callable[[FormatError], None] | None = None,
 ) -> Iterator[tuple[int, list[bytes]]]:
-    """The number and columns of every line that says something, from an offset on.
-
-    A line that is not as it should be is raised, or told to `tell`.
-    """
+    """Number and columns of each line that says something; errors go to `tell`."""
     count, left = 1, offset
     while left and (block := stream.read(min(left, BLOCK))):
         count += block.count(b"\n")

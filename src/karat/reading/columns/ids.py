@@ -32,11 +32,7 @@ _CACHED = 1 << 16
 class ByteColumn:
     """Texts as parts of one byte array; a part may serve several rows.
 
-    Attributes:
-        data: UTF-8 bytes, and eight more that belong to no text: eight bytes are read
-            at a time, which may reach beyond the last text.
-        start: where each text begins.
-        length: its number of bytes.
+    Eight bytes are read at a time: as many more lie behind the last text.
     """
 
     __slots__ = ("data", "length", "start")
@@ -48,12 +44,7 @@ class ByteColumn:
 
     @classmethod
     def of(cls, texts: Iterable[str]) -> "ByteColumn":
-        """A column of Python strings.
-
-        Example:
-            >>> ByteColumn.of(["d7", "d12"]).names()
-            ['d7', 'd12']
-        """
+        """A column of Python strings."""
         parts = [*map(_encoded, texts)]
         length = np.fromiter(map(len, parts), np.int64, len(parts))
         data = np.frombuffer(b"".join((*parts, bytes(_WORD))), np.uint8)
@@ -290,13 +281,7 @@ def first_rows(values: npt.NDArray[Any]) -> Ints:
 
 
 def distinct(values: npt.NDArray[Any]) -> tuple[Ints, Ints]:
-    """The rows in which a value occurs first, and which of them each row repeats.
-
-    Example:
-        >>> first, which = distinct(np.array([7, 3, 7]))
-        >>> first.tolist(), which.tolist()
-        ([0, 1], [0, 1, 0])
-    """
+    """The rows in which a value occurs first, and which of them each row repeats."""
     owner = first_rows(values)
     new = owner == np.arange(len(values))
     return np.flatnonzero(new), (np.cumsum(new) - 1)[owner]
@@ -336,13 +321,7 @@ def repeated(values: npt.NDArray[Any]) -> Ints:
 
 
 def ranges(begin: Ints, end: Ints) -> tuple[Ints, Ints]:
-    """All numbers in some ranges; before them, which range each is in.
-
-    Example:
-        >>> owner, number = ranges(np.array([5, 0]), np.array([7, 1]))
-        >>> owner.tolist(), number.tolist()
-        ([0, 0, 1], [5, 6, 0])
-    """
+    """All numbers in some ranges; before them, which range each is in."""
     count = end - begin
     owner = np.repeat(np.arange(len(count)), count)
     shift = begin - (np.cumsum(count) - count)

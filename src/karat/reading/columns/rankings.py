@@ -24,17 +24,10 @@ _QUERY = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Rankings(NamedTuple):
-    """Whole rankings, one after the other.
+    """Whole rankings as rows, one after the other, ranked by values, larger first.
 
-    Attributes:
-        queries: the query of each ranking.
-        start: its first row.
-        documents: the document of each row.
-        values: what rows are ranked by, larger first; None where they are in order.
-        texts: the text of each row's document, if there are texts.
-        ignored: how many rows hold something that was ignored.
-        scattered: whether rows of a query were apart from each other.
-        ranked: whether values are ranks that were given, complemented.
+    Values that are given ranks (`ranked`) are complemented. Rows of which something was
+    `ignored` are counted; `scattered` are rankings whose rows were apart.
     """
 
     queries: ByteColumn

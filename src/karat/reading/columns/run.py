@@ -47,10 +47,7 @@ _MOST_THREADS = 8
 
 
 class RunSource(ABC):
-    """Where the rows of a run come from, and how they are sorted by query (`sort`).
-
-    Rows that are `ranked` are ordered by given ranks, not by scores.
-    """
+    """Rows of a run; those `ranked` have ranks, and `sort` sorts them by query."""
 
     path: str | None = None
     ranked: bool = False
@@ -232,10 +229,7 @@ def _removed_before(some: Rankings, ranks: Ints, once: Bools) -> Ints:
 
 
 class ColumnarRun(Run):
-    """A run with one row for each retrieved document, read when asked.
-
-    Only its first rows are kept. The outcome does not depend on the order of the rows.
-    """
+    """A run with a row for each document, in any order, which is read when asked."""
 
     def __init__(self, source: RunSource, name: str = "run") -> None:
         self.name = name
