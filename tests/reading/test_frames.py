@@ -12,9 +12,15 @@ import pytest
 
 import karat
 from karat import Dataset
-from karat.extend import FormatError, MissingExtraError, Policies, UnknownNameError
+from karat.extend import (
+    FormatError,
+    MissingExtraError,
+    Policies,
+    Source,
+    UnknownNameError,
+)
+from karat.reading import tables
 from karat.reading.meaning.answers import is_frame
-from karat.reading.tables import load_frame
 
 COLUMNS: dict[str, list[Any]] = {
     "query_id": ["q1", "q1", "q2"],
@@ -45,6 +51,10 @@ LIBRARIES = {
     "pyarrow, one batch": pa.RecordBatch.from_pydict,
     "anybody": lambda columns: OnlyArrow(pa.table(columns)),
 }
+
+
+def load_frame(frame: Any, role: Any = None, mapping: Any = None) -> Dataset:
+    return tables.load_frame(frame, Source("frame", role, mapping or {}))
 
 
 def rankings(loaded: Dataset) -> dict[str, list[str | None]]:

@@ -392,10 +392,10 @@ def read_by(
                 # What goes wrong with one of the systems says with which.
                 part.run.name = f"{part.run.name}:{value}"
         return parts
-    if hasattr(source, "mapInArrow"):
-        split: dict[str, Dataset] = FRAMES["split"](source, column, role, told)
-        return split
     where = Source(role or "", role, told)
+    if hasattr(source, "mapInArrow"):
+        split: dict[str, Dataset] = FRAMES["split"](source, column, where)
+        return split
     return interpret_by(_listed(source, where), column, where, "objects")
 
 
@@ -424,13 +424,7 @@ def _read_object(source: Any, where: Source) -> Dataset:
     elif isinstance(source, Run):
         return Dataset(run=source, notices=source.retrieval.notices)
     elif is_frame(source):
-        frame: Dataset = FRAMES["load"](
-            source,
-            role=role,
-            mapping=where.mapping,
-            name=where.path,
-            optional=where.optional,
-        )
+        frame: Dataset = FRAMES["load"](source, where)
         return frame
     if loaded is None:
         listed = as_record(with_lists(body_of(source)))

@@ -47,7 +47,7 @@ from karat.reading.meaning.records import Samples
 from karat.reading.meaning.rows import RowColumns
 from karat.reading.meaning.shapes import interpret
 from karat.reading.meaning.values import COERCED, COERCED_ONE
-from karat.reading.source import Records, Role, Source
+from karat.reading.source import Records, Source
 
 MOST_LABELS = 5_000_000
 """Gold of more labels is not sent to the workers of a cluster."""
@@ -278,16 +278,8 @@ def _columns_of(table: Tabular) -> str:
     return f"columns found: {', '.join(map(str, table.schema.names))[:300]}"
 
 
-def load_frame(
-    frame: Any,
-    *,
-    role: Role | None = None,
-    mapping: Mapping[str, str] | None = None,
-    name: str = "frame",
-    optional: frozenset[str] = frozenset(),
-) -> Dataset:
+def load_frame(frame: Any, source: Source) -> Dataset:
     """What a DataFrame holds: a run, gold, or samples."""
-    source = Source(name, role, dict(mapping or {}), optional=optional)
     if is_distributed(frame):
         return load_distributed(frame, source)
     if not is_of("pandas", "DataFrame", frame):
@@ -395,9 +387,7 @@ def load_distributed(frame: Any, source: Source) -> Dataset:
     return replace(loaded, run=SparkRun(frame, head, source.name), notices=notices)
 
 
-def split_distributed(
-    frame: Any, column: str, role: Role, mapping: Mapping[str, str]
-) -> dict[str, Dataset]:
+def split_distributed(frame: Any, column: str, source: Source) -> dict[str, Dataset]:
     """One run for each value of a column."""
     if column not in frame.columns:
         names = ", ".join(frame.columns)
@@ -406,7 +396,7 @@ def split_distributed(
     return {
         str(value): load_distributed(
             frame.where(frame[column] == value).drop(column),
-            Source(str(value), role, dict(mapping)),
+            replace(source.apart(), path=str(value)),
         )
         for value in values
     }
