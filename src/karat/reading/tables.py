@@ -461,7 +461,7 @@ class SparkRun(ColumnarRun):
         for _, problem, _ in parts:
             if problem:
                 raise FormatError(problem)
-        self.provenance = {
+        self.source.provenance = {
             "engine": "spark",
             "partitions": len(parts),
             "rows": sum(part[0] for part in parts),
@@ -515,7 +515,7 @@ def _unpacked(data: bytes) -> LabelledRows:
     with np.load(io.BytesIO(data), allow_pickle=False) as file:
         rows = LabelledRows(**file)
     extra = np.asarray(rows.extra).tolist()
-    return rows._replace(extra=extra, ignored=int(rows.ignored))
+    return rows._replace(extra=extra)
 
 
 PARQUET = Parquet()

@@ -178,6 +178,7 @@ class _TrecSource(RunSource):
         self.sort = f"sort -s -k1,1 {path}"
         self._source = source
         self._block = block
+        self._remarks: dict[int, int] = {}
 
     def parts(self, *, texts: bool = False) -> Iterator[Callable[[], Rankings]]:
         """Chunks of the file, cut between two queries."""
@@ -205,8 +206,9 @@ class _TrecSource(RunSource):
         problem = f"document {document!r} is listed twice, first in line {first}"
         return FormatError(problem, path=self.path, line=second, query=query)
 
-    def notices(self, ignored: int) -> tuple[Notice, ...]:
+    def notices(self) -> tuple[Notice, ...]:
         """Lines with more than six columns."""
+        ignored = sum(self._remarks.values())
         if not ignored:
             return ()
         what = "more than six columns; what follows the tag was ignored"
@@ -230,7 +232,8 @@ class _TrecSource(RunSource):
     def _read(self, lines: bytes, offset: int) -> Rankings:
         try:
             (query, document, score), remarks = _split_lines(lines, RUN, [0, 2, 4])
-            return Rankings.of(query, document, numbers(score), ignored=remarks)
+            self._remarks[offset] = remarks
+            return Rankings.of(query, document, numbers(score))
         except ValueError:
             self._explain(offset)
 

@@ -26,8 +26,8 @@ _QUERY = np.uint64(0x9E3779B97F4A7C15)
 class Rankings(NamedTuple):
     """Whole rankings as rows, one after the other, ranked by values, larger first.
 
-    Values that are given ranks (`ranked`) are complemented. Rows of which something was
-    `ignored` are counted; `scattered` are rankings whose rows were apart.
+    Values that are given ranks (`ranked`) are complemented; `scattered` are rankings
+    whose rows were apart.
     """
 
     queries: ByteColumn
@@ -35,7 +35,6 @@ class Rankings(NamedTuple):
     documents: Column
     values: npt.NDArray[Any] | None = None
     texts: ByteColumn | None = None
-    ignored: int = 0
     scattered: bool = False
     ranked: bool = False
 
@@ -46,11 +45,10 @@ class Rankings(NamedTuple):
         documents: Column,
         values: npt.NDArray[Any] | None = None,
         texts: ByteColumn | None = None,
-        ignored: int = 0,
     ) -> "Rankings":
         """From rows; those of a query may be scattered."""
         start = queries.starts()
-        runs = cls(queries.view(start), start, documents, values, texts, ignored)
+        runs = cls(queries.view(start), start, documents, values, texts)
         return runs.gathered()
 
     @classmethod
@@ -70,7 +68,6 @@ class Rankings(NamedTuple):
             join_ids([part.documents for part in parts]),
             np.concatenate(values) if values else None,
             join_columns(texts) if texts else None,
-            sum(part.ignored for part in parts),
             ranked=parts[0].ranked,
         ).gathered()
 

@@ -80,9 +80,8 @@ class RunSource(ABC):
                 )
         return Rankings.join(rankings).gathered()
 
-    def notices(self, ignored: int) -> tuple[Notice, ...]:
-        """What to say of rows in which something was ignored."""
-        del ignored
+    def notices(self) -> tuple[Notice, ...]:
+        """What to say of the rows that were read."""
         return ()
 
 
@@ -148,7 +147,6 @@ class LabelledRows(NamedTuple):
     again: Ints
     label: Ints
     rank: Ints
-    ignored: int
     extra: list[str]
     scattered: bool
     from_zero: bool
@@ -211,7 +209,6 @@ def find_labels(
         others,
         label,
         rank,
-        some.ignored,
         extra,
         some.scattered,
         from_zero,
@@ -276,13 +273,17 @@ class ColumnarRun(Run):
 
     def locate(self, labels: Labels, *, judged: bool, policies: Policies) -> Located:
         """Find the labelled documents, whatever the order of the rows."""
-        policies, labels = self.rules(policies), ColumnLabels.of(labels)
+        labels = ColumnLabels.of(labels)
         index = LabelIndex(labels, judged=judged)
+        if self.source.ranked:
+            # Documents of one rank stay in the order of their rows.
+            policies = replace(policies, ties="input", precision="double")
         try:
             parts = [*self._search(index, policies)]
         except DataError as error:
             raise placed(error, path=self.source.path or self.name) from None
-        *columns, ignored, extras, _, from_zero = zip(*parts, strict=True)
+        self.provenance = self.source.provenance
+        *columns, extras, _, from_zero = zip(*parts, strict=True)
         query, retrieved, size, ties, repeats, again, label, rank = map(
             np.concatenate, columns
         )
@@ -309,7 +310,7 @@ class ColumnarRun(Run):
             extra=len(extra),
             item=label[order],
             distinct=policies.duplicates != "keep",
-            notices=(*notices, *self.source.notices(sum(ignored))),
+            notices=(*notices, *self.source.notices()),
         )
 
     def _search(self, index: LabelIndex, policies: Policies) -> Iterable[LabelledRows]:
@@ -324,7 +325,6 @@ class ColumnarRun(Run):
                 break
             met[part.query] = True
             parts.append(part)
-        self.provenance = self.source.provenance
         return parts
 
     def _parts(self) -> Iterator[Callable[[], Rankings]]:
@@ -337,7 +337,7 @@ class ColumnarRun(Run):
 
     def rankings(self, policies: Policies) -> Iterator[tuple[str, list[Document]]]:
         """Each query's documents, best first."""
-        policies, some = self.rules(policies), self.source.whole(texts=True)
+        some = self.source.whole(texts=True)
         rank, _ = rank_rows(some, np.arange(len(some.documents)), policies)
         order = np.lexsort((rank, np.repeat(np.arange(len(some.start)), some.size)))
         ids: list[str] = some.documents.view(order).names()
@@ -359,12 +359,6 @@ class ColumnarRun(Run):
             if policies.duplicates == "collapse":
                 ranking = _collapsed(ranking)
             yield query, ranking
-
-    def rules(self, policies: Policies) -> Policies:
-        """The policies; documents of one rank stay in the order of their rows."""
-        if self.source.ranked:
-            return replace(policies, ties="input", precision="double")
-        return policies
 
 
 def _collapsed(ranking: Iterable[Document]) -> list[Document]:
