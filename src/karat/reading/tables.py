@@ -320,9 +320,7 @@ def table_of(frame: Any) -> Any:
             return pyarrow.Table.from_pylist([*frame])
         if is_of("pandas", "DataFrame", frame):
             return pyarrow.Table.from_pandas(_with_index(frame), preserve_index=False)
-        if hasattr(frame, "__arrow_c_stream__"):
-            return pyarrow.RecordBatchReader.from_stream(frame).read_all()
-        return pyarrow.Table.from_batches([pyarrow.record_batch(frame)])
+        return pyarrow.table(frame)
     except (pyarrow.ArrowException, TypeError, ValueError) as error:
         raise FormatError(f"the frame does not convert to Arrow: {error}") from error
 
@@ -335,26 +333,13 @@ def _with_index(frame: Any) -> Any:
 
 def _records(frame: Any) -> Iterable[dict[str, Any]]:
     """One record per row; what pandas calls missing is None."""
-    names = [str(column) for column in frame.columns]
-    columns = [_cells(frame[column]) for column in frame.columns]
-    for row in zip(*columns, strict=True):
-        yield dict(zip(names, row, strict=True))
-
-
-def _cells(column: Any) -> list[Any]:
-    cells = [None if _is_missing(cell) else cell for cell in column]
-    numbers = {type(cell) for cell in cells} == {float, type(None)}
-    if numbers and all(cell is None or cell.is_integer() for cell in cells):
+    frame = frame.rename(columns=str)
+    for name in frame.columns[frame.isna().any()]:
         # A missing cell makes pandas turn whole numbers into others.
-        return [None if cell is None else int(cell) for cell in cells]
-    return cells
-
-
-def _is_missing(value: object) -> bool:
-    """Whether pandas calls a value missing: NaN, NaT or NA."""
-    if isinstance(value, float):
-        return value != value  # noqa: PLR0124  NaN alone differs from itself
-    return type(value).__name__ in {"NAType", "NaTType"}
+        frame[name] = frame[name].convert_dtypes()
+    records: list[dict[str, Any]]
+    records = frame.astype(object).where(frame.notna(), None).to_dict("records")
+    return records
 
 
 def is_distributed(frame: object) -> bool:
