@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from karat.data.gold import JUDGES
 from karat.data.judgements import Failure, Prompt, Usage
-from karat.errors import OfflineMissError, UsageError
+from karat.errors import UsageError
 from karat.judging.prompts import Prompts
 from karat.llm.callables import FunctionClient, run_sync
 from karat.llm.dry_run import Estimate, rehearse
@@ -111,27 +111,9 @@ class JudgeSession:
         """The same, to be awaited where an event loop is running."""
         if not jobs:
             return Results()
-        try:
-            results = await run_jobs(jobs, self.client, self.settings, stage)
-        except OfflineMissError:
-            raise await self._missing(jobs, stage, queries) from None
+        results = await run_jobs(jobs, self.client, self.settings, stage, queries)
         self.failed.update(row.kind for row in results if isinstance(row, Failure))
         return results
-
-    async def _missing(
-        self, jobs: Sequence[Any], stage: Stage, queries: Sequence[str]
-    ) -> OfflineMissError:
-        """How many jobs lack a reply while no call may be made, and which is first."""
-        _, results = await rehearse(jobs, self.client, self.settings)
-        missing = [row for row, result in enumerate(results) if result is None]
-        first = ""
-        if missing and queries:
-            first = f", the first for query {queries[missing[0]]!r}"
-        return OfflineMissError(
-            f"offline, but {stage.of(len(jobs), len(missing))} takes replies of "
-            f"{self.client.model!r} at {self.client.endpoint} that are not in "
-            f"{self.settings.journal}{first}; run once without offline to get them"
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +145,8 @@ class DryRun(JudgeSession):
         """Carry every job through with replies of the journal or assumed ones."""
         part, results = await rehearse(jobs, self.client, self.settings, _assume)
         if part.calls and self.settings.offline:
-            raise await self._missing(jobs, stage, queries)
+            # It says which replies are missing.
+            return await super().arun_jobs(jobs, stage, queries)
         if jobs:
             self.parts.append(replace(part, stages=((stage, len(jobs)),)))
         rows = (Failure("not asked") if row is None else row for row in results)

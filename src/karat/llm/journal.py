@@ -30,10 +30,8 @@ from karat.errors import (
     FormatError,
     IncompleteError,
     KaratError,
-    OfflineMissError,
     UsageError,
 )
-from karat.llm.credentials import redact
 from karat.llm.limits import REPLY_LIMITS, Client, Settings, schema_text
 from karat.writing import write_file
 
@@ -73,7 +71,6 @@ _SIZES = """SELECT name, avg(completion_tokens)
 FROM (SELECT * FROM replies ORDER BY rowid DESC LIMIT 1000)
 WHERE endpoint = ? AND model = ? AND status = 'ok' GROUP BY name"""
 _NO_JOURNAL = "cannot keep a journal at"
-_EXCERPT = 60
 # Bytes of a key that make an offset which a file may have.
 _OFFSET_BYTES = 7
 
@@ -312,19 +309,6 @@ class Replies(AbstractAsyncContextManager["Replies"]):
         self.cached += 1
         self.answered |= entry.status == "ok"
         return entry
-
-    def missing(self, prompt: Prompt) -> OfflineMissError:
-        """The error where a prompt has no entry, and no call may be made."""
-        words = " ".join(prompt.user.split())
-        excerpt = f"{words[:_EXCERPT]}…" if len(words) > _EXCERPT else words
-        shown = "" if self._settings.no_text else f": {redact(excerpt)!r}"
-        endpoint, model, _ = self.keys.source
-        return OfflineMissError(
-            f"the journal {self._settings.journal} holds no reply of {model!r} at "
-            f"{endpoint} to prompt {prompt.name!r} (version {prompt.version}, "
-            f"{self.keys.of(prompt).hex()[:12]}){shown}; run once without offline to "
-            "get it"
-        )
 
     async def write(self, key: bytes, prompt: Prompt, entry: Entry) -> Entry:
         """Store the entry of a prompt; it is on the disk when this returns."""

@@ -98,6 +98,7 @@ async def run_jobs(
     client: Client,
     settings: Settings | None = None,
     stage: Stage | None = None,
+    queries: Sequence[str] = (),
 ) -> Results[T]:
     """The result of each job, in order; a `Failure` where a job could not be done.
 
@@ -120,7 +121,7 @@ async def run_jobs(
         lock = stack.enter_context(ProcessLock(None if offline else path))
         calls = Calls(client, settings, replies, lock)
         keeps = path is not None and getattr(client, "persistent", True)
-        return await JobRunner(jobs, calls, settings, stage, keeps).run()
+        return await JobRunner(jobs, calls, settings, stage, queries, keeps).run()
 
 
 @dataclass(eq=False)
@@ -131,11 +132,13 @@ class JobRunner(Generic[T]):
     _calls: "Calls"
     _settings: Settings
     _stage: Stage | None = None
+    _queries: Sequence[str] = ()
     # Whether another process finds the replies again.
     _keeps_replies: bool = False
     _results: dict[int, T | Failure] = field(default_factory=dict)
     _usage: dict[int, Usage] = field(default_factory=dict)
     _models: set[str] = field(default_factory=set)
+    _missing: list[int] = field(default_factory=list)
     _failed: int = 0
     _with_calls: int = 0
     _started: float = field(default_factory=time.monotonic)
@@ -156,6 +159,8 @@ class JobRunner(Generic[T]):
                 worker.cancel()
             await asyncio.gather(*workers, return_exceptions=True)
         calls = self._calls
+        if self._missing:
+            raise self._offline_miss(min(self._missing))
         # A wrong key may be why nothing at all was answered.
         answered = calls.replies.answered
         problem = calls.problem or (None if answered else calls.fatal)
@@ -175,6 +180,18 @@ class JobRunner(Generic[T]):
         usage = [*map(self._usage.__getitem__, order)]
         return Results(results, usage, self._models)
 
+    def _offline_miss(self, first: int) -> OfflineMissError:
+        """How many jobs lack a reply while no call may be made, and which is first."""
+        stage = (self._stage or Stage()).of(len(self._jobs), len(self._missing))
+        endpoint, model, _ = self._calls.replies.keys.source
+        named = self._queries[first : first + 1]
+        query = f", the first for query {named[0]!r}" if named else ""
+        return OfflineMissError(
+            f"offline, but {stage} takes replies of {model!r} at {endpoint} that are "
+            f"not in {self._settings.journal}{query}; run once without offline to get "
+            "them"
+        )
+
     async def _work(self, rows: Iterator[int]) -> None:
         for row in rows:
             if self._calls.problem is not None:
@@ -184,7 +201,10 @@ class JobRunner(Generic[T]):
                 result = await self.converse(row)
             except Stopped:
                 return
-            except (IncompleteError, OfflineMissError) as error:
+            except OfflineMissError:
+                self._missing.append(row)
+                continue
+            except IncompleteError as error:
                 self._calls.stop(error)
                 return
             self._with_calls += self._calls.budget.calls > calls
@@ -351,7 +371,7 @@ class Calls:
         key = self.replies.keys.of(prompt)
         entry = self.replies.find(key)
         if entry is None and self._settings.offline:
-            raise self.replies.missing(prompt)
+            raise OfflineMissError(prompt.name)
         if entry is None and (call := self._under_way.get(key)) is not None:
             # Shielded: cancelling one who waits must not cancel the call of another.
             entry = await asyncio.shield(call)

@@ -175,7 +175,7 @@ async def aretrieve(  # noqa: PLR0913
         calls=calls,
     )
     jobs = [partial(_job, text) for text in texts.values()]
-    results = await run_jobs(jobs, client, limits, _STAGE)
+    results = await run_jobs(jobs, client, limits, _STAGE, [*texts])
     at_once = min(limits.concurrency, len({*texts.values()}))
     return _to_run(texts, results, client, at_once)
 
