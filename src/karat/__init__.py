@@ -35,7 +35,7 @@ _HOMES = {
     "karat.results.leaderboard": "Leaderboard",
     "karat.results.loading": "load",
     "karat.retrieving.retrieve": "aretrieve retrieve",
-    "karat.suites": "SuiteResult run_suite",
+    "karat.suites.run": "SuiteResult run_suite",
     "karat.sweeps": "Sweep sweep",
 }
 """The public names, by the module that each is loaded from."""

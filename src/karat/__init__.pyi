@@ -41,8 +41,8 @@ from karat.results.leaderboard import Leaderboard as Leaderboard
 from karat.results.loading import load as load
 from karat.retrieving.retrieve import aretrieve as aretrieve
 from karat.retrieving.retrieve import retrieve as retrieve
-from karat.suites import SuiteResult as SuiteResult
-from karat.suites import run_suite as run_suite
+from karat.suites.run import SuiteResult as SuiteResult
+from karat.suites.run import run_suite as run_suite
 from karat.sweeps import Sweep as Sweep
 from karat.sweeps import sweep as sweep
 from karat import history as history

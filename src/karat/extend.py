@@ -68,7 +68,7 @@ _HOMES = {
     "karat.reading.yaml_text": "decode_yaml",
     "karat.reports": "Report",
     "karat.results.scores": "MetricScores",
-    "karat.training": "training_evaluator=TrainingEvaluator",
+    "karat.training": "training_evaluator",
     "karat.web.app": "workbench",
     "karat.web.guard": "Limits",
     "karat.writing": "write_file",

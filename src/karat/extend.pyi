@@ -82,7 +82,7 @@ from karat.reading.source import Source as Source
 from karat.reading.yaml_text import decode_yaml as decode_yaml
 from karat.reports import Report as Report
 from karat.results.scores import MetricScores as MetricScores
-from karat.training import TrainingEvaluator as training_evaluator
+from karat.training import training_evaluator as training_evaluator
 from karat.web.app import workbench as workbench
 from karat.web.guard import Limits as Limits
 from karat.writing import write_file as write_file

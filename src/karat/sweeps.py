@@ -59,13 +59,8 @@ log = logging.getLogger("karat")
 class Trial:
     """What one setting achieved, query by query; None where there is no number.
 
-    Attributes:
-        setting: by name of the parameter.
-        scores: metric -> the score of each query.
-        tokens: how many tokens were retrieved for each query: a document's own count
-            (`tokens` in its metadata), else a quarter of its bytes.
-        milliseconds: how long each query took.
-        failed: for how many queries the retriever failed.
+    Tokens are a document's own count (`tokens` in its metadata), else a quarter of its
+    bytes; `failed` counts queries.
     """
 
     setting: Mapping[str, Any]
@@ -419,10 +414,7 @@ def _settings(factory: Callable[..., Any], grid: Any, k: int) -> list[dict[str, 
 
 @dataclass(frozen=True)
 class _Experiment:
-    """Makes retrievers of settings, asks them, and scores what they retrieve.
-
-    Settings without a k are as deep as `depth`. Results are stored under the key.
-    """
+    """Makes retrievers of settings, asks them, and scores what they retrieve."""
 
     factory: Callable[..., Any]
     truth: Dataset

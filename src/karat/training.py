@@ -186,3 +186,7 @@ def _keep_best(best: Vectors, places: Ints, scores: Vectors, first: int) -> None
     earlier = np.take_along_axis(places, np.minimum(top, depth - 1), 1)
     best[:] = np.take_along_axis(both, top, 1)
     places[:] = np.where(top < depth, earlier, first + top - depth)
+
+
+training_evaluator = TrainingEvaluator
+"""What `karat.extend` calls it, since it is called like a function."""

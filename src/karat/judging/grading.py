@@ -135,9 +135,8 @@ def unlabelled(pooled: Pool, gold: Labels, besides: Labels | None = None) -> Poo
 def complete_gold(gold: Gold, judged: Gold) -> Gold:
     """The gold with a judge's labels for documents that have none; others stay.
 
-    Every label still names its source. Where the labels of the gold are 0 or 1 alone,
-    the judge's grades 2 and 3 become 1, since they answer the question at least in
-    part; otherwise its grades stay as they are.
+    Where the labels of the gold are 0 or 1 alone, the judge's grades 2 and 3 become 1,
+    since they answer the question at least in part.
     """
     added: Labels = judged.documents
     if is_binary(gold.documents):
@@ -265,11 +264,7 @@ def _median(votes: Sequence[Grade | Failure]) -> Grade | Failure:
 def retest(
     pooled: Pool, questions: Mapping[str, str], judge: Any, *, votes: int = 1
 ) -> GradedPool:
-    """Grade a pool once more, by assessors after those that voted.
-
-    They are asked in other words, so that no kept reply is taken for a new one. What
-    fails here is a finding, and stops nothing.
-    """
+    """Grade a pool once more, in other words, so that no kept reply counts as new."""
     session = JudgeSession.of(judge)
     without_limit = replace(session.settings, max_failures=None)
     session = replace(session, settings=without_limit)

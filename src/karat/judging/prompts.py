@@ -121,15 +121,6 @@ class Prompts:
 
     What texts are and which form a reply has is said after each of them, so that a
     reply to other words can still be read.
-
-    Attributes:
-        split: how a reference answer becomes claims.
-        support: which contexts support, or contradict, which claims.
-        grade: how well a passage answers a question, from 0 to 3.
-
-    Example:
-        >>> Prompts.read({"grade": "Grade the passage, strictly."}).version("grade")
-        '3-a8db4b34'
     """
 
     split: str = _SPLIT

@@ -233,10 +233,8 @@ def to_call_error(
 ) -> CallError:
     """The call error for an exception that a user's function or client raised.
 
-    Some may pass: an `OSError`, a `TimeoutError`, and errors of client libraries, told
-    apart by status and name since none is imported. Any other would come again. The
-    exception is kept as the cause, unless its traceback shows a secret: in a cause, a
-    note or a line of code.
+    Errors of client libraries are told apart by status and name, since none is
+    imported. The exception is kept as the cause, unless its traceback shows a secret.
     """
     shown = "".join(traceback.format_exception(error))
     is_clean = redact(shown) == shown

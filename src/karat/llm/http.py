@@ -126,11 +126,7 @@ def split_url(url: str) -> SplitResult | None:
 def check_endpoint(endpoint: str, environment: Mapping[str, str] = os.environ) -> None:
     """Refuse an endpoint that `KARAT_ALLOWED_ENDPOINTS` does not name.
 
-    The variable holds hosts (`models.example`, `127.0.0.1:8080`, `*.example`), or URLs
-    that begin the endpoint's, separated by commas. A Python function as the client
-    needs the word `python` there, since nobody knows where it sends its texts. A host
-    means https, unless it is this machine. The word `proxy` allows the proxies that the
-    environment names; without it, allowed endpoints are reached directly.
+    A Python function needs the word `python` there: nobody knows where it sends texts.
     """
     value = environment.get(ALLOWED)
     if value is None:

@@ -239,9 +239,7 @@ class Journal(AbstractContextManager["Journal"]):
 class PromptKeys:
     """The key of each prompt to one client: a digest of all that decides the answer.
 
-    It is a SHA-256 over endpoint, model, parameters, the prompt's name and version,
-    its texts and its schema: change any of them and the key is another. The longest
-    length of a reply is not part of it: a whole reply is right under any.
+    The longest length of a reply is not part of it: a whole reply is right under any.
     """
 
     def __init__(self, client: Client) -> None:

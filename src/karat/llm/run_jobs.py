@@ -102,10 +102,8 @@ async def run_jobs(
 ) -> Results[T]:
     """The result of each job, in order; a `Failure` where a job could not be done.
 
-    A job yields prompts and receives replies. If it cannot use a reply it may ask
-    again, and then raises `InvalidReply`. Equal prompts are sent once. Every
-    reply is in the journal before the job receives it: if the run stops for any
-    reason, the same call continues from there.
+    Equal prompts are sent once. Every reply is in the journal before the job receives
+    it: if the run stops for any reason, the same call continues from there.
     """
     settings = settings or Settings()
     check_endpoint(client.endpoint)

@@ -9,6 +9,7 @@ import inspect
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -259,33 +260,39 @@ def _qdrant(client: Any, question: Question) -> Ask:
     return ask
 
 
-def _chroma(collection: Any, question: Question) -> Ask:
-    def ask(query: str) -> Any:
-        queries: dict[str, Any] = {"query_texts": [query]}
-        if question.encode is not None:
-            queries = {"query_embeddings": [question.encode(query)]}
-        arguments = {"n_results": question.k, **queries, **question.arguments(query)}
-        return collection.query(**arguments)
-
-    return ask
+def _each(
+    ask: Callable[[Any, Question, str], Any],
+) -> Callable[[Any, Question], Ask]:
+    """What adapts a retriever that needs nothing before it is asked."""
+    return lambda retriever, question: partial(ask, retriever, question)
 
 
-def _lancedb(table: Any, question: Question) -> Ask:
-    encode = question.encode or (lambda query: query)
-
-    def ask(query: str) -> Any:
-        search = table.search(encode(query), **question.arguments(query))
-        return search.limit(question.k).to_list()
-
-    return ask
+def _chroma(collection: Any, question: Question, query: str) -> Any:
+    queries: dict[str, Any] = {"query_texts": [query]}
+    if question.encode is not None:
+        queries = {"query_embeddings": [question.encode(query)]}
+    arguments = {"n_results": question.k, **queries, **question.arguments(query)}
+    return collection.query(**arguments)
 
 
-def _faiss(index: Any, question: Question) -> Ask:
-    def ask(query: str) -> Any:
-        vector = np.asarray(question.encoded(query, "FAISS"), np.float32)
-        return index.search(vector.reshape(1, -1), question.k, **question.options)
+def _lancedb(table: Any, question: Question, query: str) -> Any:
+    wanted = query if question.encode is None else question.encode(query)
+    search = table.search(wanted, **question.arguments(query))
+    return search.limit(question.k).to_list()
 
-    return ask
+
+def _faiss(index: Any, question: Question, query: str) -> Any:
+    vector = np.asarray(question.encoded(query, "FAISS"), np.float32)
+    return index.search(vector.reshape(1, -1), question.k, **question.options)
+
+
+def _txtai(index: Any, question: Question, query: str) -> Any:
+    return index.search(query, question.k, **question.arguments(query))
+
+
+def _vespa(app: Any, question: Question, query: str) -> Any:
+    body = {"query": query, "hits": question.k, **question.arguments(query)}
+    return app.query(body=body)
 
 
 def _search_engine(client: Any, question: Question) -> Ask:
@@ -310,22 +317,12 @@ _KINDS: Final[tuple[_Kind, ...]] = (
     (_has("run", "inputs", "add_component"), _haystack_pipeline),
     (lambda r: hasattr(r, "__haystack_input__"), _haystack),
     (_has("query_points", "get_collections"), _qdrant),
-    (_from("chromadb", "query"), _chroma),
-    (_from("lancedb", "search"), _lancedb),
-    (lambda r: hasattr(r, "ntotal") and _has("search")(r), _faiss),
-    (
-        _from("txtai", "search"),
-        lambda r, q: lambda query: r.search(query, q.k, **q.arguments(query)),
-    ),
+    (_from("chromadb", "query"), _each(_chroma)),
+    (_from("lancedb", "search"), _each(_lancedb)),
+    (lambda r: hasattr(r, "ntotal") and _has("search")(r), _each(_faiss)),
+    (_from("txtai", "search"), _each(_txtai)),
     (_has("search", "msearch"), _search_engine),
-    (
-        _from("vespa", "query"),
-        lambda r, q: (
-            lambda query: r.query(
-                body={"query": query, "hits": q.k, **q.arguments(query)}
-            )
-        ),
-    ),
+    (_from("vespa", "query"), _each(_vespa)),
     (_has("encode", "similarity"), _model),
     (
         # What can be called may be a retriever that encodes its queries itself.
