@@ -60,8 +60,8 @@ def test_those_drawn_come_first_and_in_random_order(
 ) -> None:
     done = karat("label", "questions.jsonl", "-o", "check.html")
     assert (done.code, done.out) == (0, "")
-    said = "wrote check.html: 50 questions, first 30 that were drawn at random"
-    assert said in done.err
+    assert "karat: wrote check.html" in done.err
+    assert "karat: 50 questions, first 30 that were drawn at random" in done.err
     page = (folder / "check.html").read_text("utf-8")
     data = data_of(page)
     first, rest = data["queries"][:30], data["queries"][30:]
@@ -152,9 +152,12 @@ def test_whoever_stops_halfway_goes_on_later(
             "gold.qrels: is no file of generated questions",
         ),
         (("nothing.jsonl", "-o", "c.html"), "nothing.jsonl"),
-        (("questions.jsonl", "-o", "c.csv"), "c.csv: questions are checked on a page"),
+        (
+            ("questions.jsonl", "-o", "c.csv"),
+            "-o c.csv: the extension chooses the format, one of .html",
+        ),
         (("questions.jsonl",), "missing option '-o'"),
-        (("questions.jsonl", "-o", "questions.jsonl"), "would be overwritten"),
+        (("questions.jsonl", "-o", "questions.jsonl"), "one of .html"),
         (("apply", "decisions.jsonl", "-o", "k.jsonl"), "name the questions they are"),
         (
             ("apply", "gold.qrels", "decisions.jsonl", "-o", "k.jsonl"),

@@ -58,7 +58,7 @@ def command(
     """
     paths = existing([run, other])
     target = Outputs.plan(output, paths, _FORMATS, json=json)
-    refuse_labels([path for path in target.files if path.suffix == ".csv"])
+    refuse_labels(target.files)
     loaded = [read(path, "run") for path in paths]
     both = [one.run for one in loaded if one.run is not None]
     result = agree(*both, k=k)

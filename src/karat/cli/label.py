@@ -18,7 +18,7 @@ from karat.cli.command import (
     remark,
 )
 from karat.cli.options import existing, require_texts, writable, write_dataset
-from karat.cli.outputs import PAGE
+from karat.cli.outputs import Outputs
 from karat.cli.pool import SHEETS, pool_of, refuse_labels, sheet_rows, write_sheets
 from karat.data.gold import Gold
 from karat.data.queries import Dataset
@@ -34,10 +34,9 @@ from karat.reading.labels import apply_labels, first_row
 from karat.reading.readers import read
 from karat.reports.page import question_page
 from karat.results.notices import checked_notice, good_questions
-from karat.writing import write_file
 
 _SHOWN = 10
-_PLAN = ".jsonl"
+_PLAN = "jsonl"
 
 
 class _Labels(click.Group):
@@ -89,7 +88,8 @@ def new(
     karat label apply labels.jsonl -o gold.qrels
     """
     paths = existing(files)
-    targets = _sheets(output, paths)
+    targets = Outputs.plan(output, paths, SHEETS, json=False).files
+    refuse_labels(targets)
     if len(paths) == 1 and is_plan(paths[0]):
         rows = _plan_rows(LabelPlan.load(paths[0]), queries, corpus)
     else:
@@ -145,27 +145,15 @@ def plan(
     karat evaluate a.run --judged judged.qrels --people people.qrels --plan todo.jsonl
     """
     paths = existing(runs)
-    plans = [one for one in output if Path(one).suffix == _PLAN]
-    sheets = _sheets([one for one in output if one not in plans], [judged, *paths])
-    targets = [writable(one, [judged, *paths]) for one in plans]
+    inputs, formats = [judged, *paths], (_PLAN, *SHEETS)
+    targets = Outputs.plan(output, inputs, formats, json=False).files
+    refuse_labels(targets)
     drawn = plan_labels(judged, paths, budget=budget, pairs=pairs, k=k, seed=seed)
     for target in targets:
-        drawn.save(target)
-        remark(f"wrote {target}")
-    write_sheets(sheets, _plan_rows(drawn, queries, corpus))
-
-
-def _sheets(output: Sequence[str], inputs: Sequence[str]) -> list[Path]:
-    """The files to label in, checked before any work."""
-    targets = [writable(one, inputs) for one in output]
-    for target in targets:
-        if target.suffix not in SHEETS:
-            raise UsageError(
-                f"-o {target}: the extension chooses the format, one of "
-                f"{', '.join(SHEETS)}"
-            )
-    refuse_labels(targets)
-    return targets
+        if target.suffix[1:] == _PLAN:
+            drawn.save(target)
+            remark(f"wrote {target}")
+    write_sheets(targets, _plan_rows(drawn, queries, corpus))
 
 
 def _plan_rows(
@@ -189,14 +177,13 @@ def check(questions: str, output: str) -> None:
     karat label questions.jsonl -o check.html
     karat label apply questions.jsonl decisions.jsonl -o kept.jsonl
     """
-    target = writable(output, [questions])
-    if target.suffix != PAGE:
-        raise UsageError(f"-o {target}: questions are checked on a page, a {PAGE}")
+    target = Outputs.plan([output], [questions], ("html",), json=False)
     read_in = read_questions(questions)
     drawn = drawn_questions(read_in)
-    write_file(target, question_page("Questions to check", read_in, drawn))
+    page = question_page("Questions to check", read_in, drawn)
+    target.deliver(lambda _: page, ())
     size = counted(len(read_in.queries), "question")
-    remark(f"wrote {target}: {size}, first {len(drawn)} that were drawn at random")
+    remark(f"{size}, first {len(drawn)} that were drawn at random")
 
 
 @command.command("apply", cls=Command)

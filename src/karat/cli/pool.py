@@ -21,8 +21,8 @@ from karat.reports.files import rows_as_csv
 from karat.reports.page import labelling_page
 from karat.writing import write_file
 
-SHEETS = (".csv", PAGE)
-"""The endings of files in which people label."""
+SHEETS = ("csv", "html")
+"""The formats of files in which people label."""
 
 # As in trec_eval: in the pool, and not judged.
 _UNJUDGED = -1.0
@@ -74,11 +74,10 @@ def command(
     if not output:
         raise UsageError("there is nothing to do: name a sheet, as in -o sheet.csv")
     targets = [writable(one, [*paths, gold]) for one in output]
-    sheets = [one for one in targets if one.suffix in SHEETS]
-    refuse_labels(sheets)
+    refuse_labels(targets)
     pool = pool_of(paths, k=k, by=by, budget=budget, gold=gold)
     rows = sheet_rows(*pool, queries, corpus)
-    for target in [one for one in targets if one not in sheets]:
+    for target in [one for one in targets if one.suffix[1:] not in SHEETS]:
         unjudged: dict[str, dict[str, float]] = {}
         for row in rows:
             if row["document"] is None:
@@ -87,7 +86,7 @@ def command(
                 )
             unjudged.setdefault(str(row["query"]), {})[row["document"]] = _UNJUDGED
         write_dataset(Dataset(gold=Gold(unjudged)), target, role="gold")
-    write_sheets(sheets, rows)
+    write_sheets(targets, rows)
 
 
 def pool_of(
@@ -126,21 +125,22 @@ def sheet_rows(
 
 def write_sheets(targets: Sequence[Path], rows: Sequence[Mapping[str, Any]]) -> None:
     """Write rows to label: for a spreadsheet, or as a page that takes grades."""
-    for target in targets:
+    sheets = [one for one in targets if one.suffix[1:] in SHEETS]
+    for target in sheets:
         page = target.suffix == PAGE
         text = labelling_page("Documents to label", rows) if page else rows_as_csv(rows)
         write_file(target, text)
         remark(f"wrote {target}")
     queries = counted(len({row["query"] for row in rows}), "query")
     remark(f"{counted(len(rows), 'document')} of {queries} to label")
-    if targets and not any(row["text"] for row in rows):
+    if sheets and not any(row["text"] for row in rows):
         remark("none of them has a text: --corpus and --queries name files of texts")
 
 
 def refuse_labels(targets: Sequence[Path]) -> None:
     """Refuse to overwrite a sheet in which somebody has labelled something."""
     for target in targets:
-        if target.suffix == PAGE or not target.is_file():
+        if target.suffix != ".csv" or not target.is_file():
             continue
         with target.open(encoding="utf-8", errors="replace", newline="") as file:
             labelled = sum(bool(row.get("grade")) for row in csv.DictReader(file))
