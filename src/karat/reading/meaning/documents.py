@@ -435,16 +435,21 @@ def _read_objects(values: Sequence[Any], notes: Notes) -> dict[str, Any]:
         fields = {} if bare else _gold_fields(value, notes)
         if grade is not None:
             fields = {**fields, "grade": grade}
-        identity, text = value if bare else ask(fields, IDS), ask(fields, TEXTS)
-        place, source = read_offsets(fields), ask(fields, SPAN_SOURCES)
-        located = place[0] is not None and source is not None
-        if bare or identity is not None:
+        if bare:
+            _label(labels, value, fields, notes)
+            continue
+        identity, text = ask(fields, IDS), ask(fields, TEXTS)
+        located = (
+            read_offsets(fields)[0] is not None
+            and ask(fields, SPAN_SOURCES) is not None
+        )
+        if identity is not None:
             _label(labels, identity, fields, notes)
         if text is not None:
             texts.append(fields)
         if located:
             spans.append(fields)
-        if not bare and identity is None and text is None and not located:
+        if identity is None and text is None and not located:
             raise FormatError(f"a relevant document needs an id, got {show(fields)}")
     passages = _read_items(texts, "passages", notes)
     found = {"spans": _read_spans(spans, notes), "passages": passages, **labels}
@@ -515,17 +520,18 @@ def _read_items(value: Any, kind: str, notes: Notes) -> tuple[Item, ...]:
     for number, entry in enumerate(value if is_list(value) else [value], 1):
         numeric = isinstance(entry, Real) and not isinstance(entry, bool)
         text = str(entry) if numeric else entry
-        fields = respell(entry) if isinstance(entry, Mapping) else {"text": text}
-        said = {"group": group, **_labelling(fields, one)}
-        text = read_text(ask(fields, TEXTS), f"a gold {one}")
+        name, said = f"{one}-{number}", dict[str, Any]()
+        if isinstance(entry, Mapping):
+            fields = respell(entry)
+            text, identity = ask(fields, TEXTS), ask(fields, IDS)
+            said = _labelling(fields, one)
+            name = name if identity is None else read_id(identity, f"{one} id", notes)
+        text = read_text(text, f"a gold {one}")
         if not text.strip():
             raise FormatError(f"a gold {one} is empty", finding="empty text")
-        identity = ask(fields, IDS)
-        name = f"{one}-{number}" if identity is None else identity
-        name = read_id(name, f"{one} id", notes)
         if name in items:
             raise FormatError(f"two {kind} have the same id")
-        items[name] = Item(name, text, **said)
+        items[name] = Item(name, text, **{"group": group, **said})
     return (*items.values(),)
 
 

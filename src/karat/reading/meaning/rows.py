@@ -221,11 +221,12 @@ class Table(RowColumns, RunSource):
             places = range(len(self._query), len(self._query) + count)
             return [1.0 if self.role == "gold" else float(-n) for n in places]
         name = self._fields[self.number]
-        if None in columns[name]:
-            raise FormatError(f"{name} is empty; it must be a number")
-        read = read_grade if self.role == "gold" else read_number
         numbers = plain_floats(columns[name])
-        numbers = numbers or [read(cell, name) for cell in columns[name]]
+        if numbers is None:
+            if None in columns[name]:
+                raise FormatError(f"{name} is empty; it must be a number")
+            read = read_grade if self.role == "gold" else read_number
+            numbers = [read(cell, name) for cell in columns[name]]
         if self.number == "rank":
             for number, cell in zip(numbers, columns[name], strict=True):
                 if not 0 <= number <= LAST_RANK or number != int(number):
