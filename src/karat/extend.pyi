@@ -66,12 +66,12 @@ from karat.matching.normaliser import fold as fold
 from karat.matching.similarity import Fuzzy as Fuzzy
 from karat.matching.similarity import Semantic as Semantic
 from karat.matching.texts import TextMatcher as TextMatcher
+from karat.metrics import BinaryMetric as BinaryMetric
+from karat.metrics import CutoffMetric as CutoffMetric
+from karat.metrics import Metric as Metric
 from karat.metrics import make_metric as make_metric
 from karat.metrics import read_metric as read_metric
 from karat.metrics.gains import NDCG as NDCG
-from karat.metrics.metric import BinaryMetric as BinaryMetric
-from karat.metrics.metric import CutoffMetric as CutoffMetric
-from karat.metrics.metric import Metric as Metric
 from karat.metrics.ranking import NDCGAny as NDCGAny
 from karat.metrics.recall_points import InterpolatedAverage as InterpolatedAverage
 from karat.metrics.recall_points import InterpolatedPrecision as InterpolatedPrecision

@@ -8,7 +8,7 @@ import numpy as np
 from karat.data.arrays import Bools, Floats, Ints, count_by, ratio, running_sum, sum_by
 from karat.data.hits import Coverage, Hits
 from karat.errors import ParameterError, UsageError
-from karat.metrics.metric import CutoffMetric, Metric
+from karat.metrics import CutoffMetric, Metric
 
 _SLACK = 1e-9
 

@@ -15,7 +15,7 @@ import numpy as np
 from karat.data.arrays import Floats, Ints, count_by, place_by, ratio, sum_by
 from karat.data.hits import Hits, is_relevant
 from karat.errors import DataError
-from karat.metrics.metric import BinaryMetric, CutoffMetric
+from karat.metrics import BinaryMetric, CutoffMetric
 
 # As deep as the best imaginable ranking is followed where no cutoff ends it.
 _DEEPEST = 1000

@@ -12,7 +12,7 @@ from karat.data.arrays import Floats, Ints, ratio, sum_by
 from karat.data.hits import Hits
 from karat.data.spelling import LETTER, write_value
 from karat.errors import ParameterError
-from karat.metrics.metric import CutoffMetric, add_up
+from karat.metrics import CutoffMetric, add_up
 
 Gains: TypeAlias = Mapping[float, float]
 

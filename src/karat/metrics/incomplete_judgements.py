@@ -13,7 +13,7 @@ import numpy as np
 from karat.data.arrays import Bools, Floats, Ints, count_by, ratio, sum_by
 from karat.data.hits import Hits, is_relevant
 from karat.data.tables import counted
-from karat.metrics.metric import CutoffMetric, Metric, add_up
+from karat.metrics import CutoffMetric, Metric, add_up
 
 # The weight trec_eval gives to a judgement that was never made.
 _EPSILON = 0.00001

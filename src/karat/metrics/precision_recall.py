@@ -8,7 +8,7 @@ import numpy as np
 from karat.data.arrays import Floats, Ints, count_by, defined, ratio, sum_by
 from karat.data.hits import Hits, is_relevant
 from karat.data.spelling import Cutoff
-from karat.metrics.metric import BinaryMetric
+from karat.metrics import BinaryMetric
 
 
 def found_in_top(hits: Hits, k: Cutoff, threshold: float | None) -> tuple[Ints, Ints]:

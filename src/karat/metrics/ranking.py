@@ -7,7 +7,7 @@ import numpy as np
 
 from karat.data.arrays import Floats, Ints, count_by, place_by, sum_by
 from karat.data.hits import Hits
-from karat.metrics.metric import BinaryMetric, CutoffMetric
+from karat.metrics import BinaryMetric, CutoffMetric
 
 
 class ReciprocalRank(BinaryMetric):

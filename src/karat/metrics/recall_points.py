@@ -14,8 +14,8 @@ import numpy as np
 
 from karat.data.arrays import Floats, Ints, count_by, ratio, running_sum, sum_by
 from karat.data.hits import Hits
+from karat.metrics import Metric
 from karat.metrics.gains import NDCG
-from karat.metrics.metric import Metric
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,8 +7,8 @@ import numpy as np
 
 from karat.data.arrays import Floats, Ints, count_by, ratio
 from karat.data.hits import Hits
+from karat.metrics import BinaryMetric, Metric
 from karat.metrics.incomplete_judgements import is_nonrelevant
-from karat.metrics.metric import BinaryMetric, Metric
 from karat.metrics.precision_recall import (
     Precision,
     Recall,

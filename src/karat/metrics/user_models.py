@@ -9,7 +9,7 @@ import numpy as np
 from karat.data.arrays import Floats, Ints, count_by, ratio, running_sum, sum_by
 from karat.data.hits import Hits
 from karat.errors import ParameterError
-from karat.metrics.metric import CutoffMetric, Metric, add_up
+from karat.metrics import CutoffMetric, Metric, add_up
 
 _ALL_BUT_SURE = 1 - 2.0**-53
 
