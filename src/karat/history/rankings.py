@@ -3,7 +3,7 @@
 import json
 import sqlite3
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from hashlib import blake2b
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -98,9 +98,14 @@ def read_rankings(
     db: sqlite3.Connection,
     runs: Sequence[int],
     place: int | None = None,
+    *,
+    among: Collection[int] | None = None,
     most: int | None = None,
 ) -> Iterator[StoredRanking]:
-    """What runs have of one query, or of all; not where the retriever failed."""
+    """What runs have of one query, of those at some places, or of all.
+
+    It is not said of those whose retriever failed.
+    """
     cut = "documents, scores, ranks, cutoffs"
     if place is not None:
         cut = (
@@ -115,14 +120,15 @@ def read_rankings(
         (json.dumps([*runs]),),
     ).fetchall()
     tables = [_table(row[2], row[1])[:, :most] for row in rows]
-    known = _documents(db, tables)
+    chosen = slice(None) if among is None else [*among]
+    known = _documents(db, [table[chosen] for table in tables])
     for (run, depth, _, *blobs), table in zip(rows, tables, strict=True):
         scores = np.frombuffer(blobs[0], "<f8").reshape(-1, depth)[:, :most].tolist()
         ranks = _table(blobs[1], depth)[:, :most].tolist()
         ranks = ranks or [[0] * table.shape[1]] * len(table)
         cutoffs: Any = _table(blobs[2], 1).ravel().tolist() or [None] * len(table)
         for row, numbers in enumerate(table.tolist()):
-            if numbers[0] == _FAILED:
+            if numbers[0] == _FAILED or not (among is None or row in among):
                 continue
             every = map(known.get, numbers)
             top = [

@@ -136,15 +136,14 @@ def rescore(
     for ids, saved, numbers in groups:
         scoring, runs = json.loads(saved), json.loads(numbers)
         places = {n: q for n, q in enumerate(json.loads(ids)) if q in wanted}
-        batches: list[Any] = [(runs, place) for place in places]
+        batches: list[Any] = [(runs, place, None) for place in places]
         if len(places) > len(runs):
             # It takes less to go through the runs than through the queries.
-            batches = [([run], None) for run in runs]
-        for part, place in batches if scoring[2] else ():
+            batches = [([run], None, places) for run in runs]
+        for part, place, among in batches if scoring[2] else ():
             rankings = {
                 f"{ranking.run} {ranking.place}": ranking
-                for ranking in read_rankings(db, part, place)
-                if ranking.place in places
+                for ranking in read_rankings(db, part, place, among=among)
             }
             if not rankings:
                 continue
