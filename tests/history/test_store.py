@@ -5,6 +5,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -223,6 +224,26 @@ def test_gaps_of_ranks_and_own_cutoffs_are_stored(store: Store) -> None:
     own = store.push(evaluate([sample], metrics=["recall@k"], keep=9)).run
     store.label([label("s", "b", 1)])
     assert store.scores(own)["recall@k"]["s"] == 0.5
+
+
+def test_intervals_are_those_of_a_fresh_evaluation(store: Store) -> None:
+    rankings = {q: [DOCUMENTS[n], "far", *DOCUMENTS[5:]] for n, q in enumerate(QUERIES)}
+    runs = [store.push(result(dict([*rankings.items()][:n]))).run for n in (2, 3, 4)]
+    store.label([label("q0", "d5", 3), label("q1", "d6", 2, "bo")])
+    for queries in (None, {"q0", "q2"}, {"none"}):
+        for metric in METRICS:
+            shown = store.intervals(metric, [*runs, 99], queries)
+            columns = {run: store.evaluation(run)[metric] for run in runs}
+            assert shown == {
+                run: _interval(column, queries) for run, column in columns.items()
+            }
+    assert store.intervals("unknown", runs) == {}
+
+
+def _interval(column: Any, queries: set[str] | None) -> Any:
+    some = [n for n, q in enumerate(column.queries) if queries is None or q in queries]
+    part = replace(column, scores=column.scores[some])
+    return part.interval if part.n else None
 
 
 def test_runs_are_chosen_by_branch_time_and_tag(store: Store) -> None:

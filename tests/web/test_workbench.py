@@ -179,7 +179,10 @@ def test_history_can_be_filtered(serve: Callable[[], Served]) -> None:
     page = served.ask("read", "GET", "/p/help?branch=side&metric=rr@10").text
     assert ">side</a>" in page
     assert ">old</a>" not in page
-    assert "rr@10 over 1 run" in page
+    assert "rr@10 over 1 run, with 95% intervals" in page
+    every = served.ask("read", "GET", "/p/help").text
+    assert 'class="k-band' in every
+    assert 'href="/p/help/compare?run=1&amp;run=2">' in every
     none = served.ask("read", "GET", "/p/help?since=2999-01-01").text
     assert "0 runs" in none
 

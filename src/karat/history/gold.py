@@ -12,7 +12,7 @@ from dataclasses import fields
 from typing import Any, Final, NamedTuple, cast
 
 from karat.data.gold import KINDS, Gold
-from karat.errors import DataError, UsageError
+from karat.errors import DataError, UnknownNameError, UsageError
 from karat.reading.labels import UNDECIDED, apply_labels
 from karat.results.plain_values import as_plain, from_plain
 
@@ -197,7 +197,8 @@ class StoredGold:
             (label, self._project),
         ).fetchone()
         if row is None or row[3] != who:
-            raise UsageError(f"{who} gave no label {label}")
+            why = f"{who} gave no label {label}"
+            raise UnknownNameError("label", str(label), [], why)
         earlier = self._db.execute(
             "select grade, verdict from label where project=? and query=? and "
             "document is ? and text is ? and who=? and id<? order by id desc",

@@ -40,6 +40,7 @@ from karat.history.tokens import StoredTokens
 from karat.reading.files import gc_paused
 from karat.results.evaluation import Evaluation
 from karat.results.plain_values import as_plain, from_plain
+from karat.results.scores import MetricScores
 
 PROJECT: Final = "default"
 """The project of those who name none."""
@@ -249,9 +250,8 @@ class Store(AbstractContextManager["Store"]):
                 frozen[run][metric] = f"{why}; scored by gold version {version}"
         if tag is not None:
             queries = self.tagged(tag, project)
-            for run in means:
-                part = self.scores(run, queries)
-                means[run] = {metric: mean_of(c) for metric, c in part.items()}
+            for run, column in self._columns(means, queries):
+                means[run][column.metric] = mean_of(column)
         return [
             StoredRun(run, name, commit, own, when, means[run], frozen[run])
             for run, name, commit, own, when in rows
@@ -313,20 +313,35 @@ class Store(AbstractContextManager["Store"]):
         queries: Container[str] | None = None,
     ) -> dict[int, Interval | None]:
         """The interval of a metric's mean by today's gold, of the runs that have it."""
-        rows = self._db.execute(
-            "select run, score.value from json_each(?) as one cross join score on "
-            "run=one.value where metric=?",
-            (json.dumps([*runs]), metric),
-        ).fetchall()
-        if queries is not None:
-            return {r: self.scores(r, queries)[metric].interval for r, _ in rows}
-        # Of one metric all columns are alike but for the scores.
-        column = self._run(rows[-1][0]).head.columns[metric] if rows else None
         return {
-            run: replace(column, scores=np.frombuffer(value, "<f8")).interval
-            for run, value in rows
-            if column is not None
+            run: column.interval if column.n else None
+            for run, column in self._columns(runs, queries, metric)
         }
+
+    def _columns(
+        self,
+        runs: Iterable[int],
+        queries: Container[str] | None = None,
+        metric: str | None = None,
+    ) -> Iterator[tuple[int, MetricScores]]:
+        """The scores of runs, without the names of queries: by one metric, or all."""
+        templates: dict[str, MetricScores] = {}
+        places: dict[int, Any] = {}
+        if queries is not None:
+            for number, ids in self._db.execute("select id, ids from query_set"):
+                every = enumerate(json.loads(ids))
+                places[number] = [n for n, query in every if query in queries]
+        for run, query_set, name, value in self._db.execute(
+            "select run, query_set, metric, score.value from json_each(?) as one "
+            "cross join score on run=one.value cross join run on run.id=run "
+            "where ?2 is null or metric=?2",
+            (json.dumps([*runs]), metric),
+        ):
+            if name not in templates:
+                # Columns of a metric are alike in all runs, but for the scores.
+                templates |= self._run(run).head.columns
+            scores = np.frombuffer(value, "<f8")[places.get(query_set, slice(None))]
+            yield run, replace(templates[name], scores=scores)
 
     def scores(self, run: int, queries: Container[str] | None = None) -> Evaluation:
         """A run's scores under today's gold, of some queries or all; no documents."""

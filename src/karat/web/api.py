@@ -92,16 +92,8 @@ def add_labels(call: Call) -> Response:
 
 def undo_label(call: Call) -> Response:
     """Take one's own label back."""
-    text = call.names["label"]
-    own = [
-        row
-        for row in call.store.labels(call.project)
-        if str(row.id) == text and call.caller.name == row.who
-    ]
-    if not own:
-        raise UnknownNameError("label", text, [], "it is not one of yours")
-    who = call.caller.name
-    return _rescored(call, call.store.undo(own[0].id, who=who, project=call.project))
+    label, who = call.whole("label", 0), call.caller.name
+    return _rescored(call, call.store.undo(label, who=who, project=call.project))
 
 
 def get_next(call: Call) -> Response:

@@ -44,6 +44,6 @@ class Call:
     def whole(self, name: str, default: int) -> int:
         """A number in the path, or behind the question mark."""
         text = self.names.get(name) or self.asked.get(name) or str(default)
-        if not (text.isascii() and text.isdigit() and len(text) < 7):  # noqa: PLR2004
+        if not (text.isascii() and text.isdigit() and len(text) < 10):  # noqa: PLR2004
             raise UsageError(f"{name} must be a whole number, got {text[:80]!r}")
         return int(text)
