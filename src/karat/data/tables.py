@@ -48,10 +48,7 @@ class Table:
         return sum(self._widths()) + len(_GAP) * (len(self.columns) - 1)
 
     def folded(self, width: int) -> list["Table"]:
-        """Parts that are no wider than that, each with the first column.
-
-        Spare columns are left out and texts wrapped instead, where that is enough.
-        """
+        """Parts no wider than that, where leaving out and wrapping is not enough."""
         if self.width <= width:
             return [self]
         if self.spare:
@@ -77,19 +74,21 @@ class Table:
             if parts != [self]:
                 return "\n\n".join(part.as_text(width, styled=styled) for part in parts)
         bold, dim = (_BOLD, _DIM) if styled else ("{}", "{}")
-        widths, lines = self._widths(), []
-        for number, row in enumerate((self.columns, *self.rows)):
-            first, *others = (
+        widths = self._widths()
+        head, *rows = (
+            [
                 _padded(clean(cell), room, left=place in self.texts)
                 for place, (cell, room) in enumerate(zip(row, widths, strict=True))
-            )
-            style = bold if number else dim
-            lines.append(_GAP.join([style.format(first), *others]).rstrip())
-        if self.title:
-            title = _wrapped(clean(self.title), width)
-            lines = [*map(bold.format, title), "", *lines]
+            ]
+            for row in (self.columns, *self.rows)
+        )
+        lines = [dim.format(_GAP.join(head).rstrip())]
+        for first, *others in rows:
+            lines.append(_GAP.join([bold.format(first), *others]).rstrip())
+        title = _wrapped(clean(self.title), width) if self.title else []
         notes = [line for note in self.notes for line in _wrapped(clean(note), width)]
-        return "\n".join([*lines, *([""] if notes else []), *map(dim.format, notes)])
+        blocks = map(bold.format, title), lines, map(dim.format, notes)
+        return "\n\n".join(filter(None, map("\n".join, blocks)))
 
     def without_empty(self) -> "Table":
         """The table without the columns that have nothing in any row."""

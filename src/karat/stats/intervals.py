@@ -110,6 +110,7 @@ def _rising_root(function: Callable[[float], float], start: float) -> float:
     return other[0]
 
 
+_LEVEL = 0.95
 _MANY_SCORES = 30
 _MANY_CLUSTERS = 10
 _COCHRAN = 25.0
@@ -173,16 +174,15 @@ def moments_interval(
     *,
     binary: bool = False,
     bounds: tuple[float, float] = (0.0, 1.0),
-    level: float = 0.95,
 ) -> Interval | None:
     """The interval of a mean by its moments: Wilson's, or Student's t from 30 on."""
     if n and binary:
-        return Interval(*_wilson(n, mean, level), level, "wilson")
+        return Interval(*_wilson(n, mean, _LEVEL), method="wilson")
     if n < _MANY_SCORES or spread <= 0:
         return None
-    half = t_quantile(0.5 + level / 2, n - 1.0) * math.sqrt(spread / (n - 1) / n)
+    half = t_quantile(0.5 + _LEVEL / 2, n - 1.0) * math.sqrt(spread / (n - 1) / n)
     low, high = max(mean - half, bounds[0]), min(mean + half, bounds[1])
-    return Interval(low, high, level, "t")
+    return Interval(low, high, method="t")
 
 
 def _wilson(n: int, mean: float, level: float) -> tuple[float, float]:

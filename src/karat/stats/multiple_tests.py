@@ -94,7 +94,6 @@ def best_interval(
     *,
     binary: bool = False,
     bounds: tuple[float, float] = (0.0, 1.0),
-    level: float = 0.95,
 ) -> Interval | None:
     """How far the mean of the best of several systems may be off, it being chosen.
 
@@ -106,7 +105,7 @@ def best_interval(
     """
     known = np.isfinite(scores)
     values = scores[best, known[best]]
-    single = mean_interval(values, binary=binary, bounds=bounds, level=level)
+    single = mean_interval(values, binary=binary, bounds=bounds)
     counts = np.maximum(known.sum(axis=1), 1)
     means = np.where(known, scores, 0.0).sum(axis=1) / counts
     centred = np.where(known, scores - means[:, None], 0.0)
@@ -117,29 +116,28 @@ def best_interval(
     sums = signed_sums(centred[varied] / scale[varied, None])
     # Whatever combination of signs, the opposite one is as likely.
     largest = np.concatenate([sums.max(axis=0), -sums.min(axis=0)])
-    tail = (1.0 + level) / 2.0
+    tail = 1.0 - ALPHA / 2
     reach = float(np.quantile(largest, tail))
     at_once = 2.0 * normal_below(max(reach, normal_quantile(tail))) - 1.0
     all_of_them = mean_interval(values, binary=binary, bounds=bounds, level=at_once)
     low = single.low if all_of_them is None else all_of_them.low
     method = f"{single.method}, best of {len(scores)}"
-    return Interval(low, single.high, level, method)
+    return Interval(low, single.high, method=method)
 
 
-def maybe_best(scores: Floats, *, alpha: float = 0.05) -> Bools:
+def maybe_best(scores: Floats) -> Bools:
     """Which systems may be the best there are: those that no other is shown to beat.
 
-    Each system is compared with all others at once, by `max_t`. With a chance of
-    1 - alpha the truly best one is among those that remain (Hsu's comparisons with the
-    best).
+    Each system is compared with all others at once, by `max_t`. With a chance of 95 %
+    the truly best one is among those that remain (Hsu's comparisons with the best).
     """
     found = np.ones(len(scores), np.bool_)
     for row in range(len(scores)):
         differences = np.nan_to_num(np.delete(scores, row, axis=0) - scores[row])
         better = differences.sum(axis=1) > 0
         if better.any():
-            adjusted = max_t(flipped(differences), alpha)
-            found[row] = min(one.p for one in compress(adjusted, better)) > alpha
+            adjusted = max_t(flipped(differences))
+            found[row] = min(one.p for one in compress(adjusted, better)) > ALPHA
     return found
 
 
