@@ -137,3 +137,11 @@ def test_no_cell_adds_columns_to_markdown() -> None:
 )
 def test_a_score_that_does_not_exist_is_a_dash(value: float | None, text: str) -> None:
     assert number(value) == text
+
+
+def test_a_terminal_is_shown_the_same_in_other_styles() -> None:
+    table = Table(["name", "n"], [["a{}", "1"], ["b", "22"]], title="t", notes=["so"])
+    styled = table.as_text(40, styled=True)
+    assert re.sub("\x1b\\[[012]m", "", styled) == table.as_text(40)
+    assert "\x1b[1ma{} \x1b[0m" in styled
+    assert styled.splitlines()[2] == "\x1b[2mname   n\x1b[0m"

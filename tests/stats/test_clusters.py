@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from statsmodels.api import OLS
 
-from karat.stats.clusters import cluster_totals, sample_of
+from karat.stats.intervals import cluster_totals, sample_of
 
 
 def test_totals_are_those_of_each_cluster_in_every_row() -> None:

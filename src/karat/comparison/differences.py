@@ -13,7 +13,7 @@ from karat.data.tables import DASH, counted
 from karat.errors import MismatchError, UsageError
 from karat.results.evaluation import Evaluation
 from karat.results.scores import MetricScores
-from karat.stats.clusters import sample_of
+from karat.stats.intervals import sample_of
 from karat.stats.multiple_tests import Adjusted
 from karat.stats.paired import (
     interval_of,

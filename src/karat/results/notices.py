@@ -9,8 +9,7 @@ from karat.data.gold import labeller_notices
 from karat.data.matches import Matches
 from karat.data.queries import Query
 from karat.data.runs import Notice
-from karat.stats.clusters import sample_of
-from karat.stats.intervals import gaffke_interval
+from karat.stats.intervals import gaffke_interval, sample_of
 
 if TYPE_CHECKING:
     from karat.results.evaluation import Evaluation

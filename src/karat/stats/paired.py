@@ -18,9 +18,8 @@ import numpy as np
 
 from karat.data.arrays import Floats, Ints
 from karat.data.intervals import Interval
-from karat.stats.clusters import Sample, sample_of, sample_of_totals
 from karat.stats.distributions import normal_quantile, t_below, t_quantile
-from karat.stats.intervals import gaffke_interval
+from karat.stats.intervals import Sample, gaffke_interval, sample_of, sample_of_totals
 from karat.stats.sign_flip import ALPHA, Flips, flipped, sign_flip
 
 _ROUNDING = 1e-12

@@ -29,7 +29,7 @@ import numpy as np
 
 from karat.data.arrays import Bools, Floats, Ints
 from karat.errors import ParameterError
-from karat.stats.clusters import cluster_totals
+from karat.stats.intervals import cluster_totals
 
 ALPHA = 0.05
 """The largest p that counts as a finding."""
