@@ -331,8 +331,8 @@ class Diagnosis(PlainResult):
         rows = []
         for name, one in self.bounds.items():
             limits = f"{number(one.worst)} to {number(one.best)}"
-            wider = "" if one.exact else "or less wide"
-            rows.append([name, number(one.score), limits, wider])
+            limits += "" if one.exact else " or less"
+            rows.append([name, number(one.score), limits])
         k, judged = self.k, number(self.judged)
         notes = [
             f"judged@{k}: {judged}; at worst unjudged ones below rank {k} are relevant"
@@ -345,9 +345,8 @@ class Diagnosis(PlainResult):
             "if everything unjudged were judged: "
             f"{counted(n, 'query')} with relevant gold, the others left out"
         )
-        columns = ["metric", "mean", "would lie within", ""]
-        table = Table(columns, rows, title=title, notes=notes, texts=(0, 3))
-        return table.without_empty()
+        columns = ["metric", "mean", "would lie within"]
+        return Table(columns, rows, title=title, notes=notes)
 
     def slice_table(self) -> Table:
         """The slices that fare worse than the others."""
