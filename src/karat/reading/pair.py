@@ -115,15 +115,14 @@ def _with_gold_texts(gold: Gold, corpus: Mapping[str, str], *, documents: bool) 
     }
     names = [name for row in gold.documents.values() for name in row]
     texts = looks_like_text(names) and not any(name in corpus for name in names)
+    says = {name: name for name in names} if texts else corpus
     if (documents or texts) and not passages:
         for query, row in gold.documents.items():
             groups = gold.groups.get(query, {})
             passages[query] = tuple(
-                Item(
-                    name, name if texts else corpus[name], grade, group=groups.get(name)
-                )
+                Item(name, says[name], grade, group=groups.get(name))
                 for name, grade in row.items()
-                if texts or name in corpus
+                if name in says
             )
     left = {} if texts else gold.documents
     relevant = (n for row in left.values() for n, grade in row.items() if grade > 0)

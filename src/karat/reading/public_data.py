@@ -61,7 +61,11 @@ class Beir(Format):
         loaded = chosen.read(where)
         gold = loaded.gold or Gold()
         gold = Gold(gold.documents, name=folder.resolve().name)
-        queries = _read_queries(_part(folder, "queries"), gold, source)
+        queries = {}
+        if (path := _part(folder, "queries")) is not None:
+            chosen, where = open_source(path, source.notes, "queries", {}, None)
+            every = chosen.read(where).queries
+            queries = {q: fact for q, fact in every.items() if q in gold.documents}
         return Dataset(None, gold, queries, self.name, loaded.mapping, loaded.notices)
 
     def write_gold(self, gold: Gold, stream: BinaryIO) -> None:
@@ -100,14 +104,6 @@ def _part(folder: Path, name: str) -> Path | None:
     files = [file for file in files if _TABLE.search(file.name)]
     inside = sorted((folder / name).glob("*.parquet"))
     return next(iter(files), folder / name if inside else None)
-
-
-def _read_queries(path: Path | None, gold: Gold, source: Source) -> dict[str, Query]:
-    if path is None:
-        return {}
-    chosen, where = open_source(path, source.notes, "queries", {}, None)
-    queries = chosen.read(where).queries
-    return {name: query for name, query in queries.items() if name in gold.documents}
 
 
 class IrDatasets(Format):

@@ -62,7 +62,10 @@ _EXPECTED: Final = "the ranking must be a list of documents, ids or texts, best 
 def hits_of(answer: Any) -> list[Any]:
     """The hits of an answer to one query, out of whatever wraps them."""
     for _ in range(_DEPTH):
-        if isinstance(answer, list) and not _is_batch(answer):
+        # Engines may list the hits of each query, and there is one.
+        if isinstance(answer, list) and (
+            len(answer) != 1 or not isinstance(answer[0], list) or is_pair(answer[0])
+        ):
             return answer
         answer = next(take for is_kind, take in _LAYERS if is_kind(answer))(answer)
     raise FormatError(f"a document cannot be a list, got {show(answer)}")
@@ -138,11 +141,6 @@ def is_of(library: str, name: str, thing: object) -> bool:
     """Whether it is of a class of a library, if anybody has imported that."""
     kind = getattr(sys.modules.get(library), name, None)
     return kind is not None and isinstance(thing, kind)
-
-
-def _is_batch(hits: list[Any]) -> bool:
-    """Whether hits are those of each query, as engines list them, and there is one."""
-    return len(hits) == 1 and isinstance(hits[0], list) and not is_pair(hits[0])
 
 
 def _may_hold_hits(value: object) -> bool:

@@ -439,10 +439,8 @@ def _read_objects(values: Sequence[Any], notes: Notes) -> dict[str, Any]:
             _label(labels, value, fields, notes)
             continue
         identity, text = ask(fields, IDS), ask(fields, TEXTS)
-        located = (
-            read_offsets(fields)[0] is not None
-            and ask(fields, SPAN_SOURCES) is not None
-        )
+        start, _ = read_offsets(fields)
+        located = start is not None and ask(fields, SPAN_SOURCES) is not None
         if identity is not None:
             _label(labels, identity, fields, notes)
         if text is not None:
