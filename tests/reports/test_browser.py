@@ -247,6 +247,16 @@ def test_ten_thousand_queries_are_a_table_soon(visit: Go, tmp_path: Path) -> Non
     assert tab.page.locator("#where").text_content() == "1 to 100 of 10000"
 
 
+def serious(tab: Visit) -> list[tuple[str, str]]:
+    """What shuts somebody out, and where; the page has axe."""
+    found: Any = tab.page.evaluate("async () => (await axe.run()).violations")
+    return [
+        (one["id"], one["nodes"][0]["html"][:200])
+        for one in found
+        if one["impact"] in {"serious", "critical"}
+    ]
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
 def test_nobody_is_locked_out(
@@ -266,13 +276,7 @@ def test_nobody_is_locked_out(
             tab.page.locator("#drawer[open]").wait_for()
         if state == "labelling":
             tab.page.locator("#labelling").click()
-        found: Any = tab.page.evaluate("async () => (await axe.run()).violations")
-        serious = [
-            (one["id"], one["nodes"][0]["html"][:200])
-            for one in found
-            if one["impact"] in {"serious", "critical"}
-        ]
-        assert not serious, json.dumps(serious, indent=1)
+        assert serious(tab) == []
     # Nothing sticks out of a narrow screen.
     assert tab.page.evaluate("document.documentElement.scrollWidth") <= width
 
@@ -315,7 +319,7 @@ CHECK = (sys.executable, "-m", "karat", "label")
 
 
 @pytest.fixture
-def check(visit: Go, tmp_path: Path) -> Visit:
+def questions(tmp_path: Path) -> Path:
     """A page of four questions to check, three of which were drawn."""
     rows = [
         {
@@ -336,7 +340,13 @@ def check(visit: Go, tmp_path: Path) -> Visit:
     (tmp_path / "questions.jsonl").write_text(lines)
     page = [*CHECK, "questions.jsonl", "-o", "check.html"]
     subprocess.run(page, cwd=tmp_path, check=True)
-    return visit(tmp_path / "check.html")
+    return tmp_path / "check.html"
+
+
+@pytest.fixture
+def check(visit: Go, questions: Path) -> Visit:
+    """That page in a browser."""
+    return visit(questions)
 
 
 def asks(tab: Visit, query: str) -> None:
@@ -399,6 +409,23 @@ def test_questions_are_kept_fixed_and_dropped_by_keys(
     assert left[order[1]] == ("Why keep it, or drop it?", f"It is {order[1]}. Indeed.")
     assert [*left] == sorted({*"abcd"} - {order[2]})
     assert check.quiet()
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
+def test_nobody_is_locked_out_of_questions(
+    visit: Go, questions: Path, axe: str, scheme: str, width: int
+) -> None:
+    size = {"width": width, "height": 800}
+    tab = visit(questions, color_scheme=scheme, viewport=size, bypass_csp=True)
+    tab.page.evaluate(axe)
+    assert serious(tab) == []
+    tab.page.locator("button.open").first.click()
+    tab.page.locator("#who").fill("Ann")
+    tab.page.keyboard.press("Enter")
+    tab.page.keyboard.press("f")
+    tab.page.locator("textarea").first.wait_for()
+    assert serious(tab) == []
+    assert tab.page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 def test_decisions_stay_and_are_taken_back(check: Visit) -> None:
