@@ -151,7 +151,8 @@ def test_whoever_stops_halfway_goes_on_later(
             ("gold.qrels", "-o", "c.html"),
             "gold.qrels: is no file of generated questions",
         ),
-        (("nothing.jsonl", "-o", "c.html"), "nothing.jsonl"),
+        (("dense.run", "-o", "c.html"), "labelled with karat label new RUN"),
+        (("question.jsonl", "-o", "c.html"), "did you mean 'questions.jsonl'?"),
         (
             ("questions.jsonl", "-o", "c.csv"),
             "-o c.csv: the extension chooses the format, one of .html",

@@ -187,12 +187,13 @@ def question_set(
 
 def read_questions(path: str) -> Dataset:
     """A file that `generate` wrote, or that decisions made of one."""
-    questions = read(path, "gold")
+    questions = read(path)
     if not any("prompts" in one.metadata for one in questions.queries.values()):
         raise FormatError(
             "is no file of generated questions",
             path=path,
-            hint="karat generate corpus.jsonl -o questions.jsonl writes one",
+            hint="karat generate writes one; what runs retrieved is labelled with "
+            "karat label new RUN -o label.html",
         )
     return questions
 
