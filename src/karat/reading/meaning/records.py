@@ -389,7 +389,7 @@ class Samples:
             [*self._undecided.values()],
             Dataset(gold=gold, mapping=self._mapping),
         )
-        whole = whole.decided()
+        whole = whole.decided() if self._undecided else whole
         retrieved, labelled = settle(whole, whole)
         return replace(labelled, run=retrieved.run)
 
