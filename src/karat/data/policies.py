@@ -26,17 +26,6 @@ Ties: TypeAlias = Literal["trec", "input"]
 Precision: TypeAlias = Literal["double", "single"]
 """How exactly scores are compared."""
 
-CHOICES: dict[str, tuple[str, ...]] = {
-    "undefined": get_args(Undefined),
-    "missing": get_args(Missing),
-    "extra": get_args(Extra),
-    "duplicates": get_args(Duplicates),
-    "identical": get_args(Identical),
-    "ties": get_args(Ties),
-    "precision": get_args(Precision),
-}
-"""What each policy can be; the first is the native rule."""
-
 
 @dataclass(frozen=True)
 class Policies:
@@ -100,6 +89,14 @@ class Policies:
         """The switches that differ from the native rules."""
         pairs = ((f.name, getattr(self, f.name)) for f in fields(self))
         return {k: v for k, v in pairs if v != getattr(_NATIVE, k)}
+
+
+CHOICES: dict[str, tuple[str, ...]] = {
+    switch.name: choices
+    for switch in fields(Policies)
+    if (choices := get_args(switch.type)) and isinstance(choices[0], str)
+}
+"""What each policy can be; the first is the native rule."""
 
 
 def _as_number(threshold: object) -> float:

@@ -59,7 +59,14 @@ class Document:
 
 @dataclass(frozen=True, eq=False)
 class TopDocuments(Mapping[str, tuple[Document, ...]]):
-    """The top documents of queries, as columns: one for each field of `Document`."""
+    """The top documents of queries, kept as columns: one for each field of `Document`.
+
+    Attributes:
+        queries: ids of the queries.
+        count: how many documents there are of each.
+        id: one entry per document, query after query, as in all that follow; none where
+            no document has it.
+    """
 
     queries: Sequence[str]
     count: Ints
@@ -365,7 +372,7 @@ def run_notices(policies: Policies, **counts: Mapping[str, int]) -> tuple[Notice
             kind,
             sum(met.values()),
             _MET[kind][0].format(rule=rule),
-            note_examples(met),
+            tuple(met)[:3],
             _MET[kind][1].format(rule=rule),
         )
         for kind in _MET
@@ -404,8 +411,3 @@ _MET = {
         f"query repeats documents {_AGAIN}",
     ),
 }
-
-
-def note_examples(counts: Mapping[str, int]) -> tuple[str, ...]:
-    """The first three queries concerned."""
-    return tuple(counts)[:3]

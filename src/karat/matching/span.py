@@ -14,7 +14,7 @@ from karat.data.gold import Gold
 from karat.data.hits import Coverage, Evidence, Range
 from karat.data.matches import Matches
 from karat.data.policies import Policies
-from karat.data.runs import Document, Notice, Run, note_examples
+from karat.data.runs import Document, Notice, Run
 from karat.errors import UsageError
 from karat.matching import Matcher
 from karat.matching.contradictions import Mismatch, find_differences
@@ -348,7 +348,7 @@ class SpanMatcher(Matcher):
         if len(changed):
             owner = rankings.grades.query
             what = "covered with a number, sign, negation or name that differs"
-            examples = note_examples(Counter(queries[n] for n in owner[changed]))
+            examples = tuple(Counter(queries[n] for n in owner[changed]))[:3]
             several, one = f"gold items are {what}", f"gold item is {what}"
             notices = (Notice("changed", len(changed), several, examples, one),)
         matches = rankings.matches(

@@ -14,7 +14,7 @@ from karat.data.gold import Gold, Item
 from karat.data.hits import GoldGrades
 from karat.data.matches import Matches
 from karat.data.policies import Policies
-from karat.data.runs import Document, Located, Notice, Run, note_examples, ranks_of
+from karat.data.runs import Document, Located, Notice, Run, ranks_of
 from karat.data.tables import counted
 from karat.errors import DataError
 from karat.matching import Matcher
@@ -146,7 +146,7 @@ class TextRankings:
         if self.policies.force:
             return
         if self.unplaced:
-            queries = ", ".join(note_examples(self.unplaced))
+            queries = ", ".join([*self.unplaced][:3])
             raise DataError(
                 "the gold spans have no text, and the retrieved documents of "
                 f"{counted(len(self.unplaced), 'query')} do not say where in their "
@@ -157,7 +157,7 @@ class TextRankings:
             )
         forced = "force=True (--force) counts those without one as not matching"
         if self.without_text:
-            queries = ", ".join(note_examples(self.without_text))
+            queries = ", ".join([*self.without_text][:3])
             count = sum(self.without_text.values())
             raise DataError(
                 f"{counted(count, 'retrieved document')} of "
@@ -233,7 +233,7 @@ class TextRankings:
                 "retold",
                 sum(self.retold.values()),
                 f"documents repeat {other} earn {rule}",
-                note_examples(self.retold),
+                tuple(self.retold)[:3],
                 f"document repeats {other} earns {rule}",
             ),
         )
