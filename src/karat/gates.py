@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from karat.comparison.differences import Pairing, left_out, measure, pair_up, show_p
+from karat.comparison.differences import Pairing, left_out, measure, p_equals, pair_up
 from karat.data.tables import counted, number
 from karat.errors import MismatchError, UsageError
 from karat.metrics import read_metric
@@ -255,7 +255,7 @@ def _drop(
         chance = "beyond chance" if difference.p <= alpha else "it may be chance"
         lost = _lost(metric, pairing, rows, sign)
         said += (
-            f", more than {gate.value:g}: {chance} (p = {show_p(difference.p)}); {lost}"
+            f", more than {gate.value:g}: {chance} ({p_equals(difference.p)}); {lost}"
         )
         passes = noise and not proof and not difference.p <= alpha
         return "inconclusive" if passes else "fail", said

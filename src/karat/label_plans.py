@@ -181,8 +181,8 @@ def labelled_documents(labels: Any, others: str) -> Labels:
         if name.startswith(others):
             raise MismatchError(
                 f"{gold.name} has {counted(count, 'label')} by {name}: a judge's "
-                "labels and people's must stand in files of their own, or nothing "
-                "tells how far the judge is off"
+                "labels and people's must be in separate files, or the judge's error "
+                "cannot be measured"
             )
     return gold.documents
 

@@ -105,7 +105,9 @@ def leaderboard(
     notes: list[str] = []
     for name, run in _named(runs, by, mapping):
         if name in evaluations:
-            raise UsageError(f"two runs are called {name!r}; a name stands for one run")
+            raise UsageError(
+                f"two runs are called {name!r}; each run needs a name of its own"
+            )
         if isinstance(run, Evaluation):
             evaluations[name] = replace(run, run=name)
             continue

@@ -284,7 +284,7 @@ def own_cutoffs(
         if k is not None:
             raise UsageError(
                 f"k = {k} changes nothing: no metric is spelled with the letter, as in "
-                f"recall@k; for all queries alike, recall@{k} does"
+                f"recall@k; recall@{k} is the same k for all queries"
             )
         return None
     default = DEFAULT_K if k is None else k

@@ -1,7 +1,7 @@
 """Sweeps: settings of a retriever tried one after the other, and the best of them.
 
 The best of many settings looks better than it is, because luck helped to choose it. So
-its interval allows for the choice, and settings that cannot be told apart from it are
+its interval allows for the choice, and settings that cannot be told from it are
 named; among those, what a setting costs may decide.
 """
 
@@ -217,7 +217,7 @@ class Sweep(PlainResult):
         notes = [f"best by {first}: {best}: {number(best.mean(first))} ({chosen})"]
         others = [trial for trial in self.alike if trial is not best]
         if others:
-            alike = f"{counted(len(others), 'setting')} cannot be told apart from it"
+            alike = f"{counted(len(others), 'setting')} cannot be distinguished from it"
             notes.append(f"{alike} (alike){_cheapest(best, others)}")
         if failed := sum(trial.failed for trial in self.trials):
             notes.append(f"failed: {counted(failed, 'query')}, in no mean")

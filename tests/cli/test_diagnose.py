@@ -106,14 +106,14 @@ def test_queries_of_something_else_are_noticed(folder: Path) -> None:
     (folder / "queries.jsonl").write_text('{"id": "q77", "query": "wool?"}\n')
     options = ("samples.jsonl", "--queries", "queries.jsonl")
     shown = run("diagnose", *options)
-    assert "queries: 1 query with a text or tags, which is no query of" in shown
+    assert "queries: 1 query with a text or tags, which the gold does not" in shown
 
 
 def test_gold_without_anything_relevant_is_said_to_be(folder: Path) -> None:
     (folder / "zero.qrels").write_text("q1 0 d1 0\n")
     (folder / "a.run").write_text("q1 Q0 d1 1 0.5 a\n")
     shown = run("diagnose", "a.run", "--gold", "zero.qrels")
-    assert "no gold item is relevant, so that none can be missed" in shown
+    assert "no gold item is relevant, so none can be missed" in shown
     assert "curves" not in shown
 
 

@@ -155,9 +155,9 @@ def test_ids_that_hardly_ever_meet_are_noticed(karat: Karat, folder: Path) -> No
     (folder / "alien.qrels").write_text("".join([*lines[:5], *other]))
     done = karat("evaluate", "dense.run", "-g", "alien.qrels", "-m", "rr")
     said = " ".join(done.out.split())
-    assert "of 90 relevant items are found; do run and gold name them alike?" in said
+    assert "found, of 90 in all; do run and gold use the same ids and texts?" in said
     usual = karat("evaluate", "dense.run", *OPTIONS, "-m", "rr")
-    assert "name them alike" not in usual.out
+    assert "use the same ids" not in usual.out
 
 
 def test_ids_joined_in_one_cell_are_noticed(karat: Karat, folder: Path) -> None:

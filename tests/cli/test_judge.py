@@ -296,7 +296,7 @@ def test_what_fails_when_asked_again_is_shown_and_told_by_the_exit_code(
     done = karat(*asked)
     assert done.code == 3
     assert "asked again: 40 documents without a grade" in done.out
-    assert "40 judgements could not be had when asked again, first for q01" in done.err
+    assert "40 judgements failed when asked again, first for q01" in done.err
     done = karat(*asked, "--json", "--max-failures", "39")
     assert (done.code, json.loads(done.out)["flips"]["failed"]) == (3, 40)
     assert karat(*asked, "--max-failures", "40").code == 0

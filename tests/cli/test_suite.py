@@ -300,7 +300,7 @@ def test_init_writes_a_suite_also_where_nothing_can_be_scored(
     (folder / "gold.qrels").write_text("q1 0 d1 1\n")
     done = karat("init")
     assert done.code == 0
-    assert "not scored yet, so that no gate is on: a.run: no gold id occurs" in done.err
+    assert "not scored yet, so no gate is on: a.run: no gold id occurs" in done.err
     assert "    # gates:\n" in (folder / "karat.yaml").read_text()
 
 

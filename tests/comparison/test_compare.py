@@ -406,7 +406,7 @@ def test_what_would_settle_it_is_a_round_number() -> None:
     even = np.tile([0.2, -0.2], 30)
     even[0] = 0.205
     far = difference(base, base + even)
-    assert far.sentence().endswith("takes more queries than are worth asking")
+    assert far.sentence().endswith("take more queries than is practical")
 
 
 def test_few_clusters_get_no_verdict() -> None:

@@ -219,7 +219,7 @@ IN_HAND: dict[str, list[InHand]] = {
         InHand("Chroma: `query`", ANSWERS, answered(CHROMA)),
         InHand("Pinecone: `query`", ANSWERS, answered(Object(matches=[Object(**h) for h in scored()]))),
         InHand("Weaviate: `near_text`, `bm25`, `hybrid`", ANSWERS, answered(WEAVIATE)),
-        InHand("Milvus: `search`, whatever its `distance` is", ANSWERS, answered(MILVUS)),
+        InHand("Milvus: `search`, with any kind of `distance`", ANSWERS, answered(MILVUS)),
         InHand("LanceDB: `to_list()`", ANSWERS, answered([{"id": d, "text": t, "_distance": 0.1 + n} for n, (d, t) in enumerate(TEXTS.items())])),
         InHand("Solr: JSON", ANSWERS, answered(SOLR)),
         InHand("Solr: pysolr's object", ANSWERS, answered(Object(docs=scored(), hits=2, qtime=1))),

@@ -121,7 +121,7 @@ A cell of a table holds a list as JSON, `["d1", "d2"]`, or as Python prints it; 
 is one id.
 """
 HANDED = """
-Whatever stands below is scored as it is: no client is imported, nothing is converted,
+Everything below is scored as it is: no client is imported, nothing is converted,
 and each line is run by a test. `gold` may be any gold, such as `{query: [id, ...]}`; in
 `{query: answer, ...}` an answer is what the client returned. Where ids lie inside the
 documents under names of your own, `mapping={"document": "metadata.my_id"}` names them.

@@ -360,16 +360,18 @@ def test_kappa_of_people_who_gave_one_grade_is_explained() -> None:
     assert agreement(people, judge).figures.kappa.value == 0
     assert "people gave one grade only" in notes(people, judge)
     assert "the judge gave one grade only" in notes(judge, people)
-    assert "hardly" not in notes(people, judge)
+    assert "little more than chance" not in notes(people, judge)
 
 
 def test_poor_agreement_is_said_in_a_sentence() -> None:
     people = {f"q{n}": {"a": 1, "b": 0} for n in range(8)}
     wrong = {f"q{n}": {"a": n % 2, "b": (n + 1) % 2} for n in range(8)}
-    assert "this judge hardly agrees with people beyond chance" in notes(people, wrong)
+    assert "this judge agrees with people little more than chance would" in notes(
+        people, wrong
+    )
     doubtful = {q: people[q] if n < 5 else wrong[q] for n, q in enumerate(people)}
     doubtful["q7"] = {"a": 0, "b": 1}
-    assert "may hardly agree with people beyond chance" in notes(people, doubtful)
+    assert "may agree with people little more than chance" in notes(people, doubtful)
     nearly = {q: people[q] if q != "q0" else {"a": 1, "b": 1} for q in people}
     assert notes(people, nearly) == ""
 

@@ -72,7 +72,7 @@ def test_the_order_has_no_number_where_there_is_none() -> None:
     tied = order_of(np.ones((3, 4)), np.eye(3, 4))
     assert math.isnan(tied.tau)
     assert tied.interval is None
-    assert "all alike by one of the labels" in tied.notes()[-1]
+    assert "by one of the labels all runs score" in tied.notes()[-1]
     unscored = order_of(np.full((2, 3), np.nan), np.ones((2, 3)))
     assert math.isnan(unscored.tau)
     assert unscored.queries == 0

@@ -67,7 +67,7 @@ def test_queries_in_another_form_are_noticed(one: str, other: str) -> None:
     for wanted, there in ((one, other), (other, one)):
         run, gold = {there: ["d"], "r": ["b"]}, {wanted: ["d"], "r": ["b"]}
         told = said(karat.evaluate(run, gold, metrics="rr"))
-        assert "gold query is not in the run as it is written, but " in told
+        assert "gold query is not in the run as written, but " in told
         assert f"{wanted!r:.40} and {there!r:.40}" in told
         with pytest.raises(MismatchError, match="is there as"):
             karat.evaluate({there: ["d"]}, {wanted: ["d"]})

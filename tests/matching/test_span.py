@@ -430,7 +430,7 @@ def test_the_spelling_takes_parameters() -> None:
 def test_spans_without_text_need_documents_with_offsets() -> None:
     gold = Gold(spans={"q": (GoldSpan("s", "d", 0, 10),)})
     run = DocumentRun({"q": [Document("a", "some text")]})
-    with pytest.raises(DataError, match="do not say where in their source they lie"):
+    with pytest.raises(DataError, match="do not say where in their source they are"):
         SpanMatcher().match(run, gold, judged=True, policies=Policies())
 
 

@@ -158,7 +158,7 @@ def test_people_and_a_judge_in_one_file_are_refused(tmp_path: Path) -> None:
     ):
         with pytest.raises(MismatchError, match=problem):
             combine_labels(runs, judged=files[judge], people=files[persons], plan=plan)
-    with pytest.raises(MismatchError, match="must stand in files of their own"):
+    with pytest.raises(MismatchError, match="must be in separate files"):
         plan_labels(files["mixed"], budget=240)
 
 

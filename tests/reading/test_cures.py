@@ -174,7 +174,7 @@ def test_texts_among_ids_are_told(field: str | None) -> None:
     mixed = ["d1", "Rye is a grain of the north."]
     gold = {"q": mixed} if field is None else [{"id": "q", field: mixed}]
     (notice,) = evaluate({"q": ["d1"]}, gold, metrics="rr").notices
-    assert str(notice).startswith("1 gold text stands beside ids in one list")
+    assert str(notice).startswith("1 gold text is mixed with ids in one list")
 
 
 def test_strings_that_turn_out_to_be_ids_keep_how_long_they_took() -> None:

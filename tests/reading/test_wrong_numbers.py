@@ -319,7 +319,7 @@ def test_ids_in_another_form_are_noticed(wanted: str, retrieved: str) -> None:
     run, gold = {"q": [retrieved], "r": ["b"]}, {"q": [wanted], "r": ["b"]}
     result = karat.evaluate(run, gold=gold, metrics=["rr"])
     notice = said(result, "near misses")
-    assert notice.startswith("1 gold id is not in the run as it is written, but ")
+    assert notice.startswith("1 gold id is not in the run as written, but ")
     assert notice.endswith(f"(for example {wanted!r} and {retrieved!r})"), notice
     with pytest.raises(MismatchError, match="is there as"):
         karat.evaluate({"q": [retrieved]}, gold={"q": [wanted]})
@@ -343,7 +343,7 @@ def test_ids_in_another_form_are_noticed_in_files_and_tables(
     for run in (trec, parquet, frame):
         result = karat.evaluate(run, gold=gold, metrics=["rr"])
         assert said(result, "near misses") == (
-            "2 gold ids are not in the run as they are written, but in another case, "
+            "2 gold ids are not in the run as written, but in another case, "
             "spacing or number form (for example 'doc-a' and 'DOC-A', 'doc-a' and "
             "'DOC-A')"
         )

@@ -118,8 +118,8 @@ BOMB = "a0: &a0 [x, x]\n" + "".join(
     ("text", "line", "problem"),
     [
         (BOMB, 6, "aliases repeat more than"),
-        ("a: &a [*a]", 1, "alias *a stands for nothing before it"),
-        ("a: *b", 1, "alias *b stands for nothing"),
+        ("a: &a [*a]", 1, "alias *a has no anchor before it"),
+        ("a: *b", 1, "alias *b has no anchor"),
         ("[" * 100_000, 1, "nested more than 100 deep"),
         ("- " * 100_000 + "a", 1, "nested more than 100 deep"),
         ("{a: " * 100_000, 1, "nested more than 100 deep"),

@@ -106,7 +106,7 @@ def test_settings_that_are_alike_are_named_and_others_are_not() -> None:
     result = karat.sweep(build, {"wrong": [9, 1, 0]}, queries, gold, metrics="rr")
     assert result.best.setting == {"wrong": 0}
     assert [trial.setting["wrong"] for trial in result.alike] == [1, 0]
-    assert "1 setting cannot be told apart from it (alike)" in str(result)
+    assert "1 setting cannot be distinguished from it (alike)" in str(result)
     assert "wrong=0: 1.0000 (95% interval 0.8" in str(result)
 
 

@@ -33,14 +33,16 @@ _SCORING = [one.name for one in fields(Scoring) if one.name not in {"gold", "map
 @flag("--all-pairs", help="Compare every run with every other.")
 @options.slice
 @flag("--by-tag", hidden=True)
-@click.option("--cluster", metavar="FIELD", help="Queries of one value are one unit.")
 @click.option(
-    "--test", type=click.Choice(TESTS), default=TESTS[0], help="The test that p is of."
+    "--cluster", metavar="FIELD", help="Queries with the same value are one unit."
+)
+@click.option(
+    "--test", type=click.Choice(TESTS), default=TESTS[0], help="The test that gives p."
 )
 @click.option(
     "--correction",
     type=click.Choice(CORRECTIONS),
-    help="Of p for several comparisons; default: maxt, holm for all pairs.",
+    help="Corrects p for several comparisons; default: maxt, holm for all pairs.",
 )
 @options.people(
     click.option(
@@ -56,7 +58,7 @@ _SCORING = [one.name for one in fields(Scoring) if one.name not in {"gold", "map
     "--replicates",
     metavar="PREFIX",
     multiple=True,
-    help="Runs whose names begin so are one system; repeatable.",
+    help="Runs whose names begin with it are one system; repeatable.",
 )
 @options.scoring
 @options.corpus
@@ -66,7 +68,7 @@ _SCORING = [one.name for one in fields(Scoring) if one.name not in {"gold", "map
 )
 @options.json
 @options.no_text
-@flag("--force", help="Compare what was not scored alike.")
+@flag("--force", help="Compare even if the runs were scored differently.")
 def command(
     *,
     runs: Sequence[str],

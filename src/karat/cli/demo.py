@@ -29,7 +29,7 @@ What to type next:
 
 
 @click.command("demo", cls=Command)
-@click.option("--copy", metavar="FOLDER", help="Copy the example files, and no more.")
+@click.option("--copy", metavar="FOLDER", help="Only copy the example files.")
 def command(copy: str | None) -> None:
     """Score two retrievers of a small help centre: 40 questions, 62 articles.
 

@@ -40,7 +40,7 @@ def command(
     output: Sequence[str],
     json: bool,
 ) -> None:
-    """Say what is wrong with GOLD: labels that dangle, contradict each other or lack.
+    """Say what is wrong with GOLD: dangling, contradictory or missing labels.
 
     karat validate says whether files can be read; this says whether they are good.
 

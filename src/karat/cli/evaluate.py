@@ -84,7 +84,7 @@ class Options:
 )
 @flag("--parts", help="RUN is one run: a glob of its Parquet files.")
 @options.json
-@flag("--force", default=None, help="Score without common ids.")
+@flag("--force", default=None, help="Score even if no id is in both run and gold.")
 @options.judging
 @collect("options", Options)
 def command(options: Options) -> None:
@@ -172,7 +172,7 @@ def _outputs(
     if options.explain is not None and (options.output or options.json):
         raise UsageError("--explain prints tables: it goes without -o and --json")
     if options.explain is not None and options.judging.dry_run:
-        raise UsageError("--dry-run asks nobody, so that there is nothing to --explain")
+        raise UsageError("--dry-run makes no call, so there is nothing to --explain")
     for target in options.output:
         form = Path(target).suffix.removeprefix(".")
         if form not in ("", "xml"):

@@ -56,7 +56,9 @@ def _read_weights(
 @click.option(
     "--rrf-k", type=float, default=60, show_default=True, help="The constant of rrf."
 )
-@click.option("--depth", type=int, help="Documents to keep for a query; all of them.")
+@click.option(
+    "--depth", type=int, help="Documents to keep for each query; default: all."
+)
 @options.gold(help="Show what each run adds, by recall@k.")
 @click.option(
     "-k", "--at", "k", default=10, show_default=True, help="The cutoff of that table."

@@ -36,7 +36,9 @@ from karat.retrieving.retrieve import load_object
     default="1,2",
     help="How many passages a question needs; default: 1,2.",
 )
-@file_option("--style", help="Real queries, one in a line: questions are worded alike.")
+@file_option(
+    "--style", help="Real queries, one per line, whose wording questions follow."
+)
 @click.option(
     "--retriever",
     metavar="MODULE:NAME",
@@ -49,7 +51,7 @@ from karat.retrieving.retrieve import load_object
     default=5,
     help="How many of each ranking are graded; default: 5.",
 )
-@click.option("--seed", default=0, help="Another one draws other passages.")
+@click.option("--seed", default=0, help="Another seed draws other passages.")
 @options.json
 @options.judging
 def command(

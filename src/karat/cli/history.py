@@ -54,7 +54,7 @@ def command(
 ) -> None:
     """Show the runs of a STORE, each with a verdict against the one before.
 
-    All are scored by the gold of today, whatever it was when they were pushed.
+    All are scored by the gold of today, even if it was another when they were pushed.
 
     \b
     karat push result.json

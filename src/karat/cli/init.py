@@ -33,7 +33,9 @@ _PLAIN = re.compile(r"[A-Za-z_./][\w./:-]*")
 
 
 @click.command("init", cls=Command)
-@file_option("-o", "--output", default=FILE, show_default=True, help="To write.")
+@file_option(
+    "-o", "--output", default=FILE, show_default=True, help="The file to write."
+)
 def command(output: str) -> None:
     """Write a suite for the files of this folder, to be run by karat suite.
 
@@ -145,7 +147,7 @@ def _gates(gold: str | None, runs: Sequence[str]) -> list[str]:
     try:
         boards = [evaluate(run, gold=gold, metrics=_GATED).means for run in runs]
     except KaratError as error:
-        remark(f"not scored yet, so that no gate is on: {error}")
+        remark(f"not scored yet, so no gate is on: {error}")
         boards = []
     lowest = {one: min((b[one] for b in boards), default=math.nan) for one in _GATED}
     on = ", ".join(

@@ -138,7 +138,7 @@ def command(options: Options) -> None:
         if len(failures) > (options.judging.max_failures or 0):
             where, reason = next(iter(failures.items()))
             remark(
-                f"{counted(len(failures), 'judgement')} could not be had{when}, "
+                f"{counted(len(failures), 'judgement')} failed{when}, "
                 f"first for {where}: {reason}"
             )
             sys.exit(INCOMPLETE)

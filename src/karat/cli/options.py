@@ -140,7 +140,7 @@ slice = click.option(
     "--slice",
     metavar="tag",
     callback=_check_slice,
-    help="Also by tag: the queries of each.",
+    help="Also show the means of each tag.",
 )
 json = flag("--json", help="Print everything as JSON.")
 no_text = flag("--no-text", help="Keep texts out of what is written.")
@@ -156,7 +156,7 @@ mapping = click.option(
     metavar="OURS=THEIRS",
     multiple=True,
     callback=_read_mapping,
-    help="Which field of the input is which of ours, as in --map query=question.",
+    help="The name of one of karat's fields in the input, as in --map query=question.",
 )
 headers = partial(
     click.option,
@@ -230,7 +230,7 @@ scoring = collect(
         "--depth",
         metavar="N",
         type=COUNT,
-        help="Read only so many documents of each ranking.",
+        help="Read only the first N documents of each ranking.",
     ),
     flag(
         "--judged-only",
@@ -309,11 +309,11 @@ gating = collect(
     _limit("--fail-under", help="Exit 1 when a mean is below the value; repeatable."),
     _limit(
         "--fail-under-low",
-        help="Exit 1 when the lower limit of its interval is; repeatable.",
+        help="Exit 1 when the lower limit of an interval is below it; repeatable.",
     ),
     _limit(
         "--max-drop",
-        help="Exit 1 when a mean is lower than the baseline's by more; repeatable.",
+        help="Exit 1 when a mean drops by more than this; repeatable.",
     ),
 )
 
@@ -360,20 +360,27 @@ judging = collect(
     Judging,
     _judging("--model", metavar="NAME", help="The model that judges."),
     _judging(
-        "--base-url", metavar="URL", help="Its OpenAI-compatible server, if not by env."
+        "--base-url",
+        metavar="URL",
+        help="Its OpenAI-compatible server; default: OPENAI_BASE_URL.",
     ),
-    _number("--votes", help="Ask so often; most win, of grades the median."),
     _number(
-        "--max-tokens", metavar="N", help="The most tokens of a reply (default: 4096)."
+        "--votes",
+        help="Ask so many times; the majority decides, for grades the median.",
+    ),
+    _number(
+        "--max-tokens",
+        metavar="N",
+        help="The longest reply, in tokens (default: 4096).",
     ),
     _judging(
         *("--parameter", "parameters"),
         metavar="NAME=VALUE",
         multiple=True,
         callback=_read_parameters,
-        help="Sent too, as in reasoning_effort=low; may be repeated.",
+        help="Also sent to the model, as in reasoning_effort=low; repeatable.",
     ),
-    headers(help="Sent too, as the key of a gateway; may be repeated.", **_of_judging),
+    headers(help="Also sent, such as the key of a gateway; repeatable.", **_of_judging),
     _judging(
         "--prompts",
         metavar="FILE",

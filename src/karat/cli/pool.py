@@ -43,7 +43,7 @@ _UNJUDGED = -1.0
     type=int,
     help="How many documents in all, evenly over queries.",
 )
-@options.gold(help="Labels there are: those are left out.")
+@options.gold(help="Existing labels: documents that have one are left out.")
 @options.queries
 @options.corpus
 @options.outputs(

@@ -34,8 +34,10 @@ _BRANCH = (
 
 @click.command("push", cls=Command)
 @click.argument("files", nargs=-1, required=True, metavar="RESULT.json...")
-@click.option("--commit", help="Of the code that made it; default: from CI, else git.")
-@click.option("--branch", help="Of that commit; default: from CI, else git.")
+@click.option(
+    "--commit", help="Commit of the code that made it; default: from CI, else git."
+)
+@click.option("--branch", help="Branch of that commit; default: from CI, else git.")
 @click.option(
     "--project", default=PROJECT, show_default=True, help="Which runs it belongs to."
 )

@@ -37,12 +37,18 @@ _SHOWN = 3
     metavar="JSON",
     help="""What to post there, as in '{"q": "{query}", "size": "{k}"}'.""",
 )
-@options.headers(help="Sent too; a value $NAME is read from the environment.")
-@click.option("--pipeline-output", metavar="PATH", help="As in retriever.documents.")
+@options.headers(help="Also sent; a value $NAME is read from the environment.")
+@click.option(
+    "--pipeline-output",
+    metavar="PATH",
+    help="Where a pipeline returns the documents, as in retriever.documents.",
+)
 @options.mapping
 @click.option("--name", help="The run's name.")
 @click.option(
-    "--index-version", "version", help="Keep answers; another one is asked anew."
+    "--index-version",
+    "version",
+    help="Keep answers under this version; another one asks again.",
 )
 @click.option(
     "--concurrency",

@@ -23,7 +23,7 @@ from karat.writing import write_file
     "--file",
     default=FILE,
     show_default=True,
-    help="Where suites stand: a section suites, or one suite alone.",
+    help="The file with the suites: a section `suites`, or a single suite.",
 )
 @click.option(
     "--results",

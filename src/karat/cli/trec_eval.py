@@ -86,7 +86,7 @@ def _version(context: click.Context, _: click.Parameter, value: object) -> None:
 @click.option(
     *("-M", "--depth", "--Max_retrieved_per_topic", "depth"),
     type=COUNT,
-    help="Read only so many documents of each topic.",
+    help="Read only the first documents of each topic.",
 )
 @click.option(
     *("-N", "--collection", "--Number_docs_in_coll", "collection"),

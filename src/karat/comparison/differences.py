@@ -162,8 +162,8 @@ def _refuse_unlike(baseline: Evaluation, candidate: Evaluation) -> None:
     if unlike:
         raise UsageError(
             f"{baseline.run} and {candidate.run} were not scored in the same way: "
-            f"{'; '.join(unlike)}. Score them alike, or compare them all the same with "
-            "force=True (--force)"
+            f"{'; '.join(unlike)}. Score them in the same way, or compare them "
+            "anyway with force=True (--force)"
         )
 
 
@@ -272,8 +272,7 @@ class Difference:
         within = f", within {self.margin:g}" if self.verdict == "no different" else ""
         said = f"{what} by {self.metric}{within}: {change}"
         if not self.few:
-            p = show_p(self.adjusted_p)
-            said += f", p {p}" if p.startswith("<") else f", p = {p}"
+            said += f", {p_equals(self.adjusted_p)}"
         return f"{said}; {self.open_question}" if self.open_question else said
 
     @property
@@ -287,7 +286,7 @@ class Difference:
         if self.verdict != "undecided":
             return ""
         if not self.more_queries <= _TOO_MANY * self.n:
-            return "to settle it takes more queries than are worth asking"
+            return "settling it would take more queries than is practical"
         return f"about {about(self.more_queries)} more queries would settle it"
 
     @property
@@ -301,7 +300,7 @@ _VERBS: dict[str, str] = {
     "worse": "is worse than",
     "different": "differs from",
     "no different": "is no different from",
-    "undecided": "cannot be told from",
+    "undecided": "cannot be distinguished from",
 }
 
 
@@ -316,6 +315,12 @@ def show_p(value: float) -> str:
     if math.isnan(value):
         return DASH
     return f"{value:.4f}" if value >= _TINY else f"<{_TINY}"
+
+
+def p_equals(value: float) -> str:
+    """A p value in a sentence: `p = 0.0190`, or `p < 0.0001`."""
+    shown = show_p(value)
+    return f"p < {shown[1:]}" if shown.startswith("<") else f"p = {shown}"
 
 
 def measure(

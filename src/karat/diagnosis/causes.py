@@ -272,7 +272,7 @@ def _doubtful(evidence: RunEvidence, one: MissedItem) -> Reason | None:
         part = f"{first.id!r:.60} is at rank 1, and at {rank} by words (BM25)"
     if words.leads(question, evidence.other_texts(one), homes):
         return None
-    reason = f"it shares hardly a word with the question or its gold; {part}"
+    reason = f"it shares almost no words with the question or its gold; {part}"
     return Reason(reason)
 
 

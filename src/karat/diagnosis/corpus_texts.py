@@ -109,7 +109,7 @@ class Habits(NamedTuple):
         many = len(words) >= _LEAST_WORDS and not is_wide(text)
         if many and _share(words, self.common) < _UNLIKE * self.share:
             return (
-                "its text has hardly a word that most others have: it is in another "
+                "its text shares almost no words with the others: it is in another "
                 "language, or unreadable"
             )
         if self.ends:

@@ -87,8 +87,8 @@ def diagnose(
         )
     if not result.kept:
         notes.append(
-            "the evaluation kept no documents, so that nothing is known of what they "
-            "say: diagnose the run itself, or evaluate it with keep=100"
+            "the evaluation kept no documents, so their texts are not known: diagnose "
+            "the run itself, or evaluate it with keep=100"
         )
     if corpus and matcher.startswith("id"):
         names = {d.id for row in result.kept.values() for d in row if d.id is not None}
@@ -105,7 +105,7 @@ def diagnose(
     misses = examine(evidence, detections)
     findings = tuple(run_findings(detections, misses))
     if not evidence.gains.name:
-        notes.insert(0, "no gold item is relevant, so that none can be missed")
+        notes.insert(0, "no gold item is relevant, so none can be missed")
     parts = _headroom(evidence, misses)
     unjudged = _unjudged(evidence)
     texts = {miss.query: evidence.question(miss.query) for miss in misses}

@@ -327,7 +327,7 @@ class Diagnosis(PlainResult):
         return [*curves, headroom] if known else curves
 
     def bound_table(self) -> Table:
-        """What each metric may be, whatever the unjudged documents are worth."""
+        """The lowest and highest mean that judging the unjudged could give."""
         rows = []
         for name, one in self.bounds.items():
             limits = f"{number(one.worst)} to {number(one.best)}"

@@ -123,7 +123,7 @@ def _discounted(query: Ints, gain: Floats, slot: Ints, k: int, size: int) -> Flo
 
 @dataclass(frozen=True)
 class Bound:
-    """Between which values a metric lies, whatever the unjudged documents are worth."""
+    """The lowest and highest value of a metric, over all ways to judge the unjudged."""
 
     score: float | None  # the mean as it is, unjudged documents being worth nothing
     worst: float | None  # the mean if they were judged as unluckily as can be
@@ -289,7 +289,7 @@ def _limit(
     *,
     best: bool,
 ) -> Floats:
-    """Each query's lowest or highest score, whatever its unjudged documents are worth.
+    """Each query's lowest or highest score, over all ways to judge the unjudged.
 
     At best the better grades stand higher, at worst lower, and more is missing.
     """

@@ -154,10 +154,10 @@ def _leak(question: str, passages: Iterable[str]) -> str:
     for passage in passages:
         theirs = search_words(passage)
         if shared := {*_runs(words, size)} & {*_runs(theirs, size)}:
-            return f"{' '.join(min(shared))!r} stands in a passage"
+            return f"{' '.join(min(shared))!r} occurs in a passage"
         share = len(content.intersection(theirs)) / max(1, len(content))
         if share > _SHARED_WORDS:
-            return f"{share:.0%} of its content words stand in a passage"
+            return f"{share:.0%} of its content words occur in a passage"
     return ""
 
 

@@ -167,7 +167,7 @@ class Store(AbstractContextManager["Store"]):
         first = next(iter(result.matches.values()))
         if first.hits.retrieved.any() and not any(result.kept.values()):
             raise UsageError(
-                f"{result.run} keeps no documents, so that no label could rescore it: "
+                f"{result.run} keeps no documents, so no label could rescore it: "
                 "evaluate it with keep=20 (--keep 20)"
             )
         tops = [result.kept.get(query, ()) for query in result.queries]

@@ -105,7 +105,9 @@ class Order(NamedTuple):
         notes = [f"{self.metric}{cut} by people: {people}; by the judge: {judge}"]
         notes.append(f"order over {basis}")
         if math.isnan(self.tau):
-            notes.append(f"{DASH} for tau: the runs are all alike by one of the labels")
+            notes.append(
+                f"{DASH} for tau: by one of the labels all runs score the same"
+            )
         if self.reversed:
             text = "the runs come out the other way round by the judge"
             notes.append(f"order reversed: {text}; do not choose between them by it")
@@ -222,13 +224,13 @@ class Agreement:
             text = "kappa is 0 however often both agree: nothing is beyond chance"
             notes.append(f"kappa: {who} gave one grade only, so {text}")
         elif kappa <= _SLIGHT:
-            text = "this judge hardly agrees with people beyond chance"
+            text = "this judge agrees with people little more than chance would"
             notes.append(f"agreement: {text}")
         elif interval is not None and interval.low <= _SLIGHT:
             notes.append(
-                "agreement: this judge may hardly agree with people beyond chance: by "
-                f"these {counted(self.queries, 'query')} kappa may be as low as "
-                f"{number(interval.low)}"
+                "agreement: this judge may agree with people little more than chance "
+                f"would: by these {counted(self.queries, 'query')} kappa may be as low "
+                f"as {number(interval.low)}"
             )
         return notes + ([] if self.order is None else self.order.notes())
 

@@ -213,7 +213,7 @@ _FORMS = (
     ),
     _Form(
         _page,
-        less="without what stands behind ? or #",
+        less="without what follows ? or #",
         more="with a query or an anchor behind it",
     ),
     _Form(
@@ -278,9 +278,9 @@ def _notices(forms: Iterable[OtherForm], several: str, one: str) -> tuple[Notice
         Notice(
             "near misses",
             len(misses),
-            f"gold {several} not in the run as they are written, but {how}",
+            f"gold {several} not in the run as written, but {how}",
             tuple(f"{m.wanted!r:.40} and {m.found!r:.40}" for m in misses[:3]),
-            f"gold {one} not in the run as it is written, but {how}",
+            f"gold {one} not in the run as written, but {how}",
         )
         for how, misses in by_form.items()
     )

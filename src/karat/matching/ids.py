@@ -186,5 +186,5 @@ def _merged(sessions: Mapping[str, str]) -> tuple[Notice, ...]:
     if not merged or any(map(str.isdigit, "".join(merged.values()))):
         return ()
     some = tuple(f"{t!r:.40} as {s!r:.40}" for t, s in [*merged.items()][:3])
-    what = "ids are compared by what stands before the turn: are they sessions already?"
+    what = "ids are compared without their turn: are they sessions already?"
     return (Notice("sessions", len(merged), what, some),)

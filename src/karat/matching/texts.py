@@ -150,7 +150,7 @@ class TextRankings:
             raise DataError(
                 "the gold spans have no text, and the retrieved documents of "
                 f"{counted(len(self.unplaced), 'query')} do not say where in their "
-                f"source they lie: {queries}",
+                f"source they are: {queries}",
                 path=run.name,
                 hint="give each retrieved document doc, start and end, or each span "
                 "its text",

@@ -184,8 +184,8 @@ def match_labels(
         located = _ignore_identical(run, labels, located, policies)
     notices = located.notices
     if policies.judged_only and positive:
-        what = "no document judged non-relevant, so that judged_only leaves nothing but"
-        text, one = (f"{q} {what} relevant ones" for q in ("queries have", "query has"))
+        what = "no document judged non-relevant, so judged_only leaves only relevant"
+        text, one = (f"{q} {what} ones" for q in ("queries have", "query has"))
         notices += (Notice("judged_only", len(labels), text, one=one),)
     if not groups and located.item is not None:
         missed = gold.grade > 0
@@ -259,5 +259,5 @@ def _refuse_no_common_id(run: Run, labels: ColumnLabels, hint: str) -> None:
         "no gold id occurs anywhere in the run: "
         f"the run has {examples(sample)}, the gold {examples(wanted)}",
         path=run.name,
-        hint=f"{hint}; force=True (--force) scores it all the same",
+        hint=f"{hint}; force=True (--force) scores it anyway",
     )

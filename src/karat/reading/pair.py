@@ -240,8 +240,8 @@ def _unknown_queries(facts: Mapping[str, Query], gold: Gold) -> tuple[Notice, ..
     """That what is known of queries is about none of the gold, if that is so."""
     if not facts.keys().isdisjoint(gold.queries):
         return ()
-    text = "queries with texts or tags, and none of them is a query of the gold"
-    one = "query with a text or tags, which is no query of the gold"
+    text = "queries with texts or tags, and the gold has none of them"
+    one = "query with a text or tags, which the gold does not have"
     return (Notice("queries", len(facts), text, (*facts,)[:3], one),)
 
 
@@ -277,5 +277,5 @@ def _check_places(
         raise MismatchError(
             "run and gold have no query ids and go together by position, but the run "
             f"has {counted(retrieved, 'query')} and the gold {wanted}",
-            hint="an empty list stands for a query without documents",
+            hint="give an empty list for a query without documents",
         )

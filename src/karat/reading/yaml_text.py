@@ -190,7 +190,7 @@ class _Builder:
 
     def _repeat(self, event: Any) -> Any:
         if event.anchor not in self._anchors:
-            problem = f"alias *{event.anchor} stands for nothing before it"
+            problem = f"alias *{event.anchor} has no anchor before it"
             raise FormatError(problem, line=_line(event))
         value, size = self._anchors[event.anchor]
         self._size += size

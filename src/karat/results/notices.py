@@ -78,7 +78,7 @@ def _ranges(result: "Evaluation") -> Notice:
     claims = sum(verdict.failure is not None for row in rows for verdict in row)
     every = result.matches.values()
     unsplit = {place for m in every for place in m.failures.keys() - m.verdicts}
-    why = f"no verdict, and whatever it would be, means lie within {means}"
+    why = f"no verdict; depending on it, means lie between {means}"
     count = claims + len(unsplit)
     return Notice("range", count, f"claims have {why}", one=f"claim has {why}")
 
@@ -96,8 +96,9 @@ def _little_found(matcher: str, matches: Matches) -> Iterator[Notice]:
     credits = hits.credits()
     found, total = len(credits.query), int(credits.relevant[~matches.missing].sum())
     if total >= _ENOUGH and found < _FEW * total:
-        of, why = f"of {total} relevant items", "found; do run and gold name them alike"
-        yield Notice("found", found, f"{of} are {why}?", one=f"{of} is {why}?")
+        rest = f"found, of {total} in all; do run and gold use the same ids and texts?"
+        text, one = (f"relevant {what} {rest}" for what in ("items", "item"))
+        yield Notice("found", found, text, one=one)
 
 
 def _depth(result: "Evaluation") -> Iterator[Notice]:

@@ -116,7 +116,7 @@ SUITE: dict[str, Any] = {
             threshold={"type": "number"},
             depth=_count("Read only so many documents of each ranking."),
             judged_only=_yes_or_no("Remove documents without any label."),
-            force=_yes_or_no("Score without common ids."),
+            force=_yes_or_no("Score even if no id is in both run and gold."),
         ),
         slices={"description": "Also show means by tag.", "enum": ["tag"]},
         baseline=_text("What to compare with: a retriever, or a saved evaluation."),

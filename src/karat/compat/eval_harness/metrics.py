@@ -140,7 +140,7 @@ class RetrievalRecallAtKMetric(_RankingMetric):
 
 
 class RetrievalMrrMetric(_RankingMetric):
-    """1 / the rank of the first relevant id in the whole ranking, whatever k is.
+    """1 / the rank of the first relevant id in the whole ranking, for any k.
 
     Example:
         >>> sample = DatasetSample("q-1", {}, ["b", "c"])

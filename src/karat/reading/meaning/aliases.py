@@ -30,7 +30,7 @@ FIELDS: Final[Mapping[str, str]] = {
     "claims": "statements the retrieved documents should support",
     "reference": "the reference answer in prose; a list is gold texts",
     "expected": "relevant ids, id -> grade, or an answer",
-    "gold": "gold documents: ids or texts, told apart by their looks",
+    "gold": "gold documents: ids or texts; which it is shows in their form",
     "ground_truth": "a reference answer, or a list of ids or answers",
     "response": "the generated answer; kept, not scored",
     "latency_ms": "milliseconds that retrieving took",

@@ -397,7 +397,7 @@ def note_strings(ids: Sequence[str], notes: Notes) -> None:
         notes.notice("duplicates", f"{what} some, which count once")
     if " " in "".join(ids) and any(map(_NUMBERED.fullmatch, ids)):
         for text in (entry for entry in ids if looks_like_text([entry])):
-            what = "{gold text stands|gold texts stand} beside ids in one list"
+            what = "{gold text is|gold texts are} mixed with ids in one list"
             rest = "which is read as one kind; give ids as relevant, texts as passages"
             notes.notice("mixed", f"{what}, {rest}", text)
 
