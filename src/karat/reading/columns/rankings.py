@@ -161,14 +161,12 @@ def rank_rows(some: Rankings, rows: Ints, policies: Policies) -> tuple[Ints, Boo
         wanted = np.zeros(int(tie[-1]) + 1, np.bool_)
         wanted[asked[shared]] = True
         members = np.flatnonzero(wanted[tie])
-        *words, last = documents.view(members).descending_words()
-        order = np.argsort(last)
-        for word in words[::-1]:
-            order = order[np.argsort(word[order], kind="stable")]
-        order = order[stable_order(tie[members[order]])]
-        moved = np.arange(len(values))
-        moved[members[order]] = members
-        place = moved[place]
+        # Of equal documents the first comes first.
+        words = [*documents.view(members).descending_words(), members]
+        group, at = tie[members], np.searchsorted(members, place[shared])
+        begin = np.searchsorted(group, group[at])
+        place = place.copy()
+        place[shared] = members[begin] + _places(group, words, at) - begin
     return place - first + 1, shared
 
 
@@ -192,6 +190,34 @@ def given_ranks(some: Rankings) -> tuple[Ints, Bools]:
     rank = np.empty_like(order)
     rank[order] = ranks
     return rank, shared
+
+
+def _places(group: Ints, words: Sequence[npt.NDArray[Any]], asked: Ints) -> Ints:
+    """Where some rows would be if rows were sorted by words within their group."""
+    order = np.lexsort((*(word[asked] for word in words[::-1]), group[asked]))
+    position = _search(group, words, asked[order])
+    count = np.cumsum(np.bincount(position, minlength=len(asked) + 1))
+    place = np.empty_like(asked)
+    place[order] = count[:-1] - 1
+    return place
+
+
+def _search(group: Ints, words: Sequence[npt.NDArray[Any]], asked: Ints) -> Ints:
+    """For each row, the first of the sorted rows of its group that is not before it."""
+    count = np.bincount(group[asked], minlength=int(group[-1]) + 1)
+    high = np.cumsum(count)[group]
+    low = high - count[group]
+    for _ in range(int(count.max()).bit_length()):
+        middle = (low + high) >> 1
+        other = asked.take(middle, mode="clip")
+        before, equal = middle >= high, np.ones(len(group), np.bool_)
+        for word in words:
+            theirs = word.take(other)
+            before |= equal & (theirs < word)
+            equal &= theirs == word
+        low = np.where(before & (middle < high), middle + 1, low)
+        high = np.where(before, high, middle)
+    return low
 
 
 def repeated_rows(some: Rankings, keys: Keys, policies: Policies) -> tuple[Ints, Ints]:
