@@ -350,3 +350,13 @@ def test_the_queue_goes_by_how_far_a_label_moves_the_score(tmp_path: Path) -> No
             assert listed == {*best}
             assert said["waiting"] == len(moves)
             assert said["move"] == pytest.approx(max(moves.values()) / len(gold))
+
+
+def test_a_project_without_runs_has_pages(serve: Callable[[], Served]) -> None:
+    served = serve()
+    with karat.history.open(served.path) as store:
+        served.tokens["new"] = store.tokens.add("new", "admin", "empty")
+    for page, said in (("", "0 runs"), ("/label", "Nothing is left"), ("/gold", "0")):
+        answer = served.ask("new", "GET", f"/p/empty{page}")
+        assert answer.status_code == 200
+        assert said in answer.text
