@@ -88,10 +88,10 @@ def _check(path: Path, given: set[int], pushed: list[int]) -> None:
         runs = {run.id: run for run in store.runs("help")}
         assert runs.keys() == {1, 2, *pushed}
         gold = store.gold("help")
-        for number in runs:
+        for number, run in runs.items():
             kept = store.evaluation(number).kept
             rankings = {query: [one.id for one in kept.get(query, ())] for query in OLD}
             fresh = karat.evaluate(rankings, gold, metrics=["ndcg@10", "rr@10"])
             for metric, column in store.scores(number).items():
                 np.testing.assert_array_equal(column.scores, fresh[metric].scores)
-            assert runs[number].means == fresh.means
+            assert run.means == fresh.means
