@@ -5,7 +5,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import is_dataclass
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_type_hints
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from karat.results.plain_values import (
     Head,
     Row,
     is_needed,
+    parts_of_type,
     saved_fields,
 )
 
@@ -63,7 +64,7 @@ def evaluation_schema() -> str:
 
 def _form(kind: Any, defs: dict[str, Schema]) -> Schema:  # noqa: PLR0911
     """The form of a type; those with fields are written once, by name."""
-    origin, inner = get_origin(kind), get_args(kind)
+    origin, inner = parts_of_type(kind)
     if kind is Interval or _has_fields(kind):
         if kind.__name__ not in defs:
             defs[kind.__name__] = {}

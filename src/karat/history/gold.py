@@ -139,10 +139,11 @@ class StoredGold:
         """The grades that differ between two versions, query by query."""
         words: dict[str, dict[str, dict[str, None]]] = {}
         for query, item, who in self._db.execute(
-            "select query, coalesce(document, text), who from label where project=?1 "
-            "and version>?2 and version<=?3 union all select query, null, null from "
-            "gold where project=?1 and version>?2 and version<=?3",
-            (self._project, first, second),
+            "select query, coalesce(document, text), who from label "
+            "where project=:project and version>:first and version<=:second union all "
+            "select query, null, null from gold "
+            "where project=:project and version>:first and version<=:second",
+            {"project": self._project, "first": first, "second": second},
         ):
             words.setdefault(query, {}).setdefault(item, {})[who] = None
         changes = []

@@ -176,7 +176,7 @@ class Journal(AbstractContextManager["Journal"]):
 
     def clear(self, model: str | None = None, *, errors: bool = False) -> int:
         """Delete all entries, or only one model's or only errors; returns how many."""
-        delete = "DELETE FROM replies WHERE (?1 IS NULL OR model = ?1)"
+        delete = "DELETE FROM replies WHERE model = coalesce(?, model)"
         if errors:
             delete += " AND status != 'ok'"
         try:

@@ -148,10 +148,18 @@ def from_plain(kind: Any, saved: Any, place: Place = "it") -> Any:
     return _reader(kind)(saved, place)
 
 
+def parts_of_type(kind: Any) -> tuple[Any, tuple[Any, ...]]:
+    """What a type is made of; `NDArray` is an alias of its own since NumPy 2.5."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if hasattr(origin, "__value__"):
+        return parts_of_type(origin.__value__[inner])
+    return origin, inner
+
+
 @cache
 def _reader(kind: Any) -> Reader:  # noqa: PLR0911
     """What reads values of a kind, made once for all of them."""
-    origin, inner = get_origin(kind), get_args(kind)
+    origin, inner = parts_of_type(kind)
     if origin in (Union, UnionType):
         read = _reader(inner[0])
         if NoneType not in inner:
