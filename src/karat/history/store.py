@@ -334,7 +334,7 @@ class Store(AbstractContextManager["Store"]):
         for run, query_set, name, value in self._db.execute(
             "select run, query_set, metric, score.value from json_each(?) as one "
             "cross join score on run=one.value cross join run on run.id=run "
-            "where ?2 is null or metric=?2",
+            "where metric=coalesce(?, metric)",
             (json.dumps([*runs]), metric),
         ):
             if name not in templates:
