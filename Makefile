@@ -72,7 +72,7 @@ docs: $(VENV)/dev ## write the generated reference pages anew
 	$(BIN)/python -m tests.docs.reference
 
 site: .site/ready ## the docs as pages in site/, which open from disk; warnings are errors
-	.site/bin/zensical build --strict --clean
+	.site/bin/python -m zensical build --strict --clean
 
 mutants: $(VENV)/dev ## change sources one thing at a time, and see which changes tests miss
 	$(BIN)/python -m tests.mutants

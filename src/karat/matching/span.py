@@ -299,7 +299,7 @@ class SpanMatcher(Matcher):
     where they are long, lie at its edge, or lie beside one that counts; short gaps
     between them are covered, too. Coverage is a union over the documents so far, so a
     passage may be found in parts. A number, sign, negation or name that differs in
-    covered text is reported, and makes nothing uncovered.
+    covered text is reported; the text still counts as covered.
 
     Attributes:
         tau: the smallest covered share of a passage's characters that finds it.
