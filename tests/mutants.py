@@ -12,16 +12,18 @@ Mutants that mean the same as the original are listed in `mutants_equal.txt`.
 import argparse
 import ast
 import json
+import multiprocessing
 import os
 import random
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from compileall import compile_dir
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from py_compile import PycInvalidationMode
 from queue import SimpleQueue
 from typing import Any, NamedTuple
 
@@ -42,6 +44,11 @@ ROOMS = {
     "compat/trec_eval": ("tests/compat",),
 }
 NOT_RUN = "not slow and not llm and not frameworks and not browser and not spark"
+# Each mutant has a process of its own, forked from one that has loaded these.
+PROCESSES = multiprocessing.get_context("forkserver")
+PROCESSES.set_forkserver_preload(
+    ["pytest", "hypothesis", "numpy", "scipy.stats", "statsmodels.api", "ir_measures"]
+)
 OTHERS: dict[type[ast.AST], type[ast.AST]] = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,
@@ -73,14 +80,16 @@ class Mutant(NamedTuple):
 
     def made(self) -> tuple[str, str]:
         """What it is called, and the source of its module."""
-        tree = ast.parse(self.path.read_text("utf-8"))
+        source = self.path.read_text("utf-8")
+        tree = ast.parse(source)
         node: Any = [*ast.walk(tree)][self.node]
-        before = ast.unparse(node)
+        before = ast.unparse(getattr(node, "test", node))
         changes(node)[self.change](node)
-        after = ast.unparse(ast.fix_missing_locations(node))
+        after = ast.unparse(getattr(node, "test", node))
         name = self.path.relative_to(SOURCE).as_posix()
-        called = f"{name}: line {self.line}: {before} -> {after}".replace("\n", " ")
-        return called[:200], ast.unparse(tree)
+        # The line itself, not its number, which every edit above it would change.
+        line = source.splitlines()[self.line - 1].strip()
+        return f"{name}: {line}: {before} -> {after}", ast.unparse(tree)
 
 
 def changes(node: ast.AST) -> list[Callable[[Any], None]]:
@@ -116,12 +125,34 @@ def mutants(room: str) -> list[Mutant]:
     ]
 
 
-def pytest(folder: Path, *arguments: str) -> tuple[list[str], dict[str, str]]:
-    """Command and environment of tests that import the copy in a folder."""
-    command = ["-p", "no:cacheprovider", "-p", "no:randomly", "-o"]
-    command += [f"pythonpath={folder} .", "-q", "-x", "-m", NOT_RUN, *arguments]
-    env = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
-    return command, env
+def run_tests(folder: Path, tests: Sequence[str], *plugins: object) -> int:
+    """Run tests, in this process, with the copy in a folder; 0 if all pass."""
+    from pytest import main  # noqa: PLC0415, PT013
+
+    sys.path.insert(0, str(folder))
+    # The same examples of Hypothesis for every mutant.
+    os.environ.update(PYTHONPATH=str(folder), CI="1")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    os.dup2(1, 2)
+    (folder / "tests.txt").write_text("\n".join(tests), "utf-8")
+    options = ["-q", "-x", "-m", NOT_RUN, "-p", "no:cacheprovider", "-p", "no:randomly"]
+    options += ["-o", f"pythonpath={folder} .", f"@{folder / 'tests.txt'}"]
+    options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
+    return int(main(options, plugins=plugins))
+
+
+def is_failed(work: Callable[..., int], *arguments: object) -> bool:
+    """Whether a process that does this work ends with another status than 0."""
+    process = PROCESSES.Process(target=_exit_with, args=(work, *arguments))
+    process.start()
+    process.join(600)
+    process.kill()
+    process.join()
+    return process.exitcode != 0
+
+
+def _exit_with(work: Callable[..., int], *arguments: object) -> None:
+    sys.exit(work(*arguments))
 
 
 class Recorder:
@@ -144,7 +175,6 @@ class Recorder:
 def record(room: str, folder: Path) -> int:
     """Write which tests of a room run which lines, quickest test first."""
     from coverage import Coverage  # noqa: PLC0415
-    from pytest import main  # noqa: PLC0415, PT013
 
     copies = {
         path: folder / "karat" / path.relative_to(SOURCE) for path in modules(room)
@@ -156,7 +186,7 @@ def record(room: str, folder: Path) -> int:
     )
     coverage.start()
     recorder = Recorder(coverage)
-    status = int(main(pytest(folder, *ROOMS[room])[0], plugins=[recorder]))
+    status = run_tests(folder, ROOMS[room], recorder)
     coverage.stop()
     order = sorted(recorder.seconds, key=recorder.seconds.__getitem__)
     place = {test: number for number, test in enumerate(order)}
@@ -176,22 +206,10 @@ def is_killed(path: Path, source: str, folder: Path, tests: Sequence[str]) -> bo
     copy = folder / "karat" / path.relative_to(SOURCE)
     original = copy.read_text("utf-8")
     copy.write_text(source, "utf-8")
-    (folder / "tests.txt").write_text("\n".join(tests), "utf-8")
-    command, env = pytest(folder, f"@{folder / 'tests.txt'}")
     try:
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", *command],
-            cwd=ROOT,
-            env=env,
-            capture_output=True,
-            timeout=600,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return True
+        return is_failed(run_tests, folder, tests)
     finally:
         copy.write_text(original, "utf-8")
-    return done.returncode != 0
 
 
 def try_room(room: str, chosen: list[Mutant], folders: list[Path]) -> None:
@@ -199,13 +217,7 @@ def try_room(room: str, chosen: list[Mutant], folders: list[Path]) -> None:
     first, folder = modules(room)[0], folders[0]
     if not is_killed(first, "raise SystemExit(1)", folder, ROOMS[room]):
         sys.exit(f"{room}: the control survives: its tests test something else")
-    if subprocess.run(
-        [sys.executable, "-m", "tests.mutants", "--record", room, str(folder)],
-        cwd=ROOT,
-        env=pytest(folder)[1],
-        stdout=subprocess.DEVNULL,
-        check=False,
-    ).returncode:
+    if is_failed(record, room, folder):
         sys.exit(f"{room}: its tests fail without any mutant")
     order, lines = json.loads((folder / "tests.json").read_text("utf-8"))
     equal = {*EQUAL.read_text("utf-8").splitlines()} if EQUAL.exists() else set()
@@ -243,14 +255,15 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=70, help="mutants of each room")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--record", nargs=2, metavar=("ROOM", "FOLDER"))
     options = parser.parse_args()
-    if options.record:
-        sys.exit(record(options.record[0], Path(options.record[1])))
     with tempfile.TemporaryDirectory() as name:
         folders = [Path(name, str(number)) for number in range(options.jobs)]
         for folder in folders:
             shutil.copytree(SOURCE, folder / "karat")
+            # Compiled once; what is changed after that is told by its content.
+            compile_dir(
+                folder, quiet=1, invalidation_mode=PycInvalidationMode.CHECKED_HASH
+            )
         for room in options.rooms.split(","):
             every = mutants(room)
             count = min(options.count, len(every))
