@@ -34,14 +34,25 @@ EQUAL = Path(__file__).with_name("mutants_equal.txt")
 ROOMS = {
     "metrics": ("tests/metrics", "tests/oracles"),
     "data": ("tests/data", "tests/metrics"),
-    "matching": ("tests/matching",),
+    "matching": ("tests/matching", "tests/diagnosis/test_doctor.py"),
     "stats": ("tests/stats",),
     "comparison": ("tests/comparison", "tests/cli/test_compare.py"),
     "gates.py": ("tests/comparison", "tests/cli/test_compare.py"),
     "diagnosis": ("tests/diagnosis",),
     "results": ("tests/results",),
-    "planning.py": ("tests/public", "tests/data"),
-    "compat/trec_eval": ("tests/compat",),
+    "planning.py": (
+        *("tests/public/test_planning.py", "tests/public/test_row_scorer.py"),
+        *("tests/data", "tests/matching/test_choice.py", "tests/cli/test_evaluate.py"),
+        *("tests/judging/test_claims.py", "tests/retrieving/test_retrieve.py"),
+    ),
+    "compat/trec_eval.py": (
+        *("tests/compat/test_trec_eval.py", "tests/compat/test_trec_eval_options.py"),
+        *(
+            "tests/compat/test_trec_eval_profiles.py",
+            "tests/compat/test_pytrec_eval.py",
+        ),
+    ),
+    "data/policies.py": ("tests/data", "tests/metrics"),
 }
 NOT_RUN = "not slow and not llm and not frameworks and not browser and not spark"
 # Each mutant has a process of its own, forked from one that has loaded these.

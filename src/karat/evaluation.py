@@ -249,7 +249,7 @@ def _score_row(
         expected = dict.fromkeys(expected, 1.0)
     both = pair({"row": retrieved}, {"row": expected}, kind=kind)
     own_k = own_cutoffs(plan, both.gold, both.facts, k)
-    found = plan.match(both.run, both.gold, own_k)
+    found = plan.match(both.run, both.gold, own_k, both.gold_names)
     columns = score_measures(plan.measures, found, ["row"], plan.policies, own_k)
     scores = ((name, float(column.scores[0])) for name, column in columns.items())
     return {name: None if isnan(score) else score for name, score in scores}

@@ -61,7 +61,7 @@ class Plan:
         run: Run,
         gold: Gold,
         own_k: Ints | None,
-        names: Mapping[str, str] | None = None,
+        names: Mapping[str, str],
     ) -> dict[str, Matches]:
         """What each matcher found, by its spelling."""
         found = {}
@@ -70,7 +70,7 @@ class Plan:
             judged = self.judged[name]
             matches = matcher.match(run, gold, judged=judged, policies=policies)
             # A judge says itself what it could not judge.
-            lacking = _without_gold(matcher, matches, gold, names or {})
+            lacking = _without_gold(matcher, matches, gold, names)
             if not matcher.costly and lacking:
                 matches = replace(matches, notices=(*matches.notices, lacking))
             found[name] = matches
@@ -80,13 +80,19 @@ class Plan:
         """The rules for a matcher: a costly one reads no deeper than is asked for."""
         if not self.matchers[matcher].costly:
             return self.policies
-        own = 1 if own_k is None else int(own_k.max(initial=1))
-        cutoffs = [m.k for m in self.measures if m.matcher == matcher]
-        if None in cutoffs:
+        depths = [_depth(m, own_k) for m in self.measures if m.matcher == matcher]
+        if None in depths:
             return self.policies
-        deepest = max(own if k == LETTER else int(k or 1) for k in cutoffs)
+        deepest = max(filter(None, depths))
         depth = min(deepest, self.policies.depth or deepest)
         return replace(self.policies, depth=depth)
+
+
+def _depth(measure: Measure, own_k: Ints | None) -> int | None:
+    """How many documents of a ranking a measure reads at most; None for all."""
+    if isinstance(measure.k, str):
+        return None if own_k is None else int(own_k.max(initial=1))
+    return measure.k
 
 
 def _without_gold(
@@ -163,7 +169,12 @@ def prepare(  # noqa: PLR0913
     if judged:
         spellings += _judged(both.gold, spellings)
     if judge is not None:
-        judge = _judge(judge).informed(both.facts)
+        if not isinstance(judge, Matcher):
+            # Only who has a judge pays for importing what asks models.
+            from karat.judging.claims import Claims  # noqa: PLC0415
+
+            judge = Claims(judge)
+        judge = judge.informed(both.facts)
         both = both._replace(gold=with_references(both.gold, both.gold_names))
     if isinstance(match, Matcher):
         match = match.informed(both.facts)
@@ -188,10 +199,9 @@ def with_references(gold: Gold, mapping: Mapping[str, str]) -> Gold:
 
 def _check_depth(plan: Plan, own_k: Ints | None, depth: int) -> None:
     """Refuse a metric that reads more documents than the retriever was asked for."""
-    own = 0 if own_k is None else int(own_k.max(initial=0))
     for measure in plan.measures:
-        deepest = own if measure.k == LETTER else int(measure.k or 0)
-        if deepest > depth:
+        deepest = _depth(measure, own_k)
+        if deepest and deepest > depth:
             raise UsageError(
                 f"{measure.label} reads {deepest} documents, and the retriever was "
                 f"asked for {depth}: retrieve with k={deepest} (-k {deepest})"
@@ -208,21 +218,11 @@ def kind_of(match: str | Matcher) -> str | None:
 
 def _judged(gold: Gold, metrics: tuple[str | Metric, ...]) -> tuple[str, ...]:
     """`judged@k` for the deepest cutoff, if gold says of some that they do not help."""
-    if gold.columns.grade.min(initial=1) > 0:
+    if (gold.columns.grade > 0).all():
         return ()
     cutoffs = (read_measure(metric, AUTO).k for metric in metrics)
     deepest = max((k for k in cutoffs if isinstance(k, int)), default=_JUDGED_AT)
     return (f"judged@{deepest}",)
-
-
-def _judge(judge: Any) -> Matcher:
-    """A judge of claims: as it is, or of whoever answers prompts."""
-    if isinstance(judge, Matcher):
-        return judge
-    # Only who has a judge pays for importing what asks models.
-    from karat.judging.claims import Claims  # noqa: PLC0415
-
-    return Claims(judge)
 
 
 def _choose(gold: Gold, run: Run, metrics: tuple[str | Metric, ...]) -> str | Matcher:
@@ -233,7 +233,7 @@ def _choose(gold: Gold, run: Run, metrics: tuple[str | Metric, ...]) -> str | Ma
         return choose(gold, run)
     except DataError:
         measures = (read_measure(metric, AUTO) for metric in metrics)
-        if not metrics or any(measure.matcher == AUTO for measure in measures):
+        if any(measure.matcher == AUTO for measure in measures):
             raise
         return read_matcher("id")
 

@@ -114,12 +114,14 @@ def test_signs_of_formatting_in_names_are_taken_as_they_are() -> None:
 
 
 def test_relstring_has_a_letter_for_every_kind_of_document() -> None:
-    qrels = {"q1": {"a": 1.0, "t": 12.0, "n": 0.0, "u": -3.0}}
-    run = ranked("a", "t", "x", "n", "u", "y")
+    qrels = {"q1": {"a": 1.0, "t": 10.0, "n": 0.0, "u": -3.0, "m": 9.0, "h": 12.0}}
+    run = ranked("a", "t", "x", "n", "u", "m", "h", "y")
     [row] = printed("relstring", qrels=qrels, run=run, per_query=True)
-    assert row == ("relstring             ", "q1", "'1>-0.-'")
+    assert row == ("relstring             ", "q1", "'1>-0.9>-'")
     [row] = printed("relstring.2", qrels=qrels, run=run, per_query=True)
     assert row == ("relstring_2           ", "q1", "'1>'")
+    [row] = printed("relstring.-1", qrels=qrels, run=run, per_query=True)
+    assert row == ("relstring_-1          ", "q1", "''")
 
 
 def test_nothing_left_by_judged_only_is_zero_by_zero_at_recall_zero() -> None:
@@ -150,6 +152,9 @@ def test_a_missing_topic_is_refused_skipped_or_zero() -> None:
 def test_the_refusal_counts_the_topics() -> None:
     qrels = {topic: {"a": 1.0} for topic in ("q1", "q2", "q3", "q4")}
     with pytest.raises(MismatchError, match="and 2 more judged topics"):
+        printed("map", qrels=qrels, run=ranked("a"))
+    del qrels["q2"], qrels["q3"]
+    with pytest.raises(MismatchError, match="for this judged topic, which"):
         printed("map", qrels=qrels, run=ranked("a"))
 
 
@@ -213,6 +218,8 @@ def test_gains_take_the_place_of_grades() -> None:
     assert row == [("ndcg_0=0.5,1=3        ", "all", f"{dcg / ideal:.4f}")]
     assert values("dcg.0=0.5,1=3", qrels=qrels, run=run) == [f"{dcg:.4f}"]
     assert values("ideal_dcg.0=0.5,1=3", qrels=qrels, run=run) == [f"{ideal:.4f}"]
+    dcg = 0.5 + 1 / log2(3) + 2 / 2
+    assert values("dcg.0=0.5", qrels=qrels, run=run) == [f"{dcg:.4f}"]
 
 
 def test_rndcg_is_zero_where_nothing_reaches_the_level() -> None:
@@ -298,6 +305,8 @@ def test_no_common_topic_is_an_error_and_no_common_document_a_warning(
 ) -> None:
     with pytest.raises(MismatchError, match="no query in common"):
         printed("map", qrels={"q9": {"a": 1.0}})
+    with pytest.raises(MismatchError, match="no query in common"):
+        printed("map", qrels={})
     with caplog.at_level(logging.WARNING, "karat"):
         rows = values("bpref", qrels={"q1": {"z": 1.0}}, run=ranked("a"))
     assert rows == ["0.0000"]

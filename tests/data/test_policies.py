@@ -13,7 +13,9 @@ NAN, INFINITE = float("nan"), float("inf")
 
 IMPOSSIBLE: dict[str, list[Any]] = {
     "threshold": [NAN, INFINITE, 10**400, "2", True, [1]],
+    "depth": [0, -1, 1.5, True],
     "force": ["no", 1, []],
+    "judged_only": ["no", 1, []],
     "undefined": ["", 0, [], {}],
     "profile": [3, []],
 }
@@ -24,6 +26,12 @@ def test_an_impossible_switch_is_named(name: str) -> None:
     for value in IMPOSSIBLE[name]:
         with pytest.raises(ParameterError, match=f"evaluate: {name} must be "):
             policies_for(**{"profile": None, name: value})
+
+
+def test_one_document_is_deep_enough() -> None:
+    run, gold = {"q": ["a", "b"]}, {"q": ["a", "b"]}
+    result = karat.evaluate(run, gold, metrics=["recall@5"], depth=1)
+    assert result.means == {"recall@5": 0.5}
 
 
 @pytest.mark.parametrize("value", [1, 1.0, np.int64(1), np.float32(1)])

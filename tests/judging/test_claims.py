@@ -121,6 +121,8 @@ def test_no_document_below_the_deepest_cutoff_is_paid_for() -> None:
     assert result.means["context_recall@2"] == pytest.approx(1 / 3)
     judged(model, metrics=["context_recall@2", "rr"])
     assert contexts_in(model.asked[-1]) == [1, 2, 3]
+    judged(model, metrics=["recall[claims]@k"], k=1)
+    assert contexts_in(model.asked[-1]) == [1]
 
 
 def test_the_mean_never_takes_a_failure_for_zero_even_where_undefined_is_zero() -> None:

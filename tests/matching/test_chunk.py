@@ -133,6 +133,18 @@ def test_a_long_chunk_is_never_cut_inside_a_number() -> None:
     assert not satisfies("chunk", gold, gold[: gold.index("00 bic")])
 
 
+@pytest.mark.parametrize(
+    ("letter", "counts"),
+    [("\u3400", 2), ("\u9fff", 2), ("\U00020000", 2), ("\ua960", 1), ("\uac00", 1)],
+)
+def test_a_chinese_character_counts_as_two_letters(letter: str, counts: int) -> None:
+    for least in (1, 2, 3):
+        found = satisfies(
+            f"chunk(least={least})", f"{letter}!", f"see: {letter}! there"
+        )
+        assert found == (least <= counts)
+
+
 def test_a_paragraph_that_begins_with_date_is_kept() -> None:
     gold = (
         "Date: the fruit of the palm, sweet and sticky, is eaten dried or fresh in all "

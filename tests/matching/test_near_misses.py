@@ -28,6 +28,7 @@ FORMS = [
     ("guide/install.md", "guide/install.html"),
     ("caf\u00e9", "caf\u00c3\u00a9"),
     ("na\u00efve", "nai\u0308ve"),
+    ("na\u00efve-1", "naive-1"),
     ("\uff44\uff11", "d1"),
     ("stra\u00dfe", "STRASSE"),
 ]
@@ -48,6 +49,22 @@ CHUNKS = [
 ]
 
 
+# Two ids, how the second differs from the first, and the first from the second.
+DIFFERENCES = [
+    ("q1", "Q1", "in another case, spacing or number form", ""),
+    ("caf\u00e9", "caf\u00c3\u00a9", "in another encoding", ""),
+    ("ab-12", "ab.12", "with other marks between its parts", ""),
+    ("http://a.eu/x", "https://a.eu/x", "with another scheme, www. or tracking", ""),
+    ("a.md", "docs/a.md", "with a folder or prefix", "without its folder or prefix"),
+    ("d17", "d17_0", "with a chunk's number", "without its chunk's number"),
+    ("a.eu/x", "a.eu/x?p=z", "with a query or an anchor", "without what follows ?"),
+    ("a.md", "a.html", "with another file's ending", ""),
+    ("ab", "ab.md", "with a file's ending behind it", "without its file's ending"),
+    ("ab", "docs/ab.md", "as the name of a file", "without its folder and ending"),
+    ("7", "doc7", "with a word before it", "without the word before it"),
+]
+
+
 def said(result: Any) -> str:
     return "".join(str(n) for n in result.warnings if n.kind == "near misses")
 
@@ -60,6 +77,29 @@ def test_documents_in_another_form_are_noticed(one: str, other: str) -> None:
         assert f"{wanted!r:.40} and {there!r:.40}" in told
         with pytest.raises(MismatchError, match="is there as"):
             karat.evaluate({"q": [there]}, {"q": [wanted]})
+
+
+@pytest.mark.parametrize(("one", "other", "there", "back"), DIFFERENCES)
+def test_how_two_ids_differ_is_told(
+    one: str, other: str, there: str, back: str
+) -> None:
+    for wanted, found, how in ((one, other, there), (other, one, back or there)):
+        run, gold = {"q": [found], "r": ["b"]}, {"q": [wanted], "r": ["b"]}
+        assert f"but {how}" in said(karat.evaluate(run, gold, metrics="rr"))
+
+
+@pytest.mark.parametrize(
+    ("fields", "where"),
+    [
+        ({"source": "a.md"}, "source"),
+        ({"metadata": {"path": "a.md"}}, "metadata.path"),
+        ({"source": "a.md", "metadata": {"path": "a.md"}}, "metadata.path"),
+    ],
+)
+def test_ids_in_another_field_are_noticed(fields: dict[str, Any], where: str) -> None:
+    run = {"q": [{"id": "x", **fields}], "r": ["b"]}
+    told = said(karat.evaluate(run, {"q": ["a.md"], "r": ["b"]}, metrics="rr"))
+    assert f"but in another field (--map document={where})" in told
 
 
 @pytest.mark.parametrize(("one", "other"), FORMS)
@@ -78,6 +118,11 @@ def test_queries_are_looked_at_where_texts_are_matched() -> None:
     run, gold = {"Q1": texts[:1], "r": texts[1:]}, {"q1": texts[:1], "r": texts[1:]}
     result = karat.evaluate(run, gold, match="chunk", metrics="rr")
     assert "'q1' and 'Q1'" in said(result)
+
+
+def test_a_query_that_both_have_is_no_near_miss_of_another() -> None:
+    run, gold = {"q1": ["d"]}, {"q1": ["d"], "Q1": ["d"]}
+    assert not said(karat.evaluate(run, gold, metrics="rr"))
 
 
 @pytest.mark.parametrize(("document", "chunk"), CHUNKS)

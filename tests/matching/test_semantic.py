@@ -27,6 +27,8 @@ def test_a_document_satisfies_a_passage_of_the_same_direction() -> None:
     assert recall(["the cat"], ["parcel refund"]) == 0.0
     assert recall(["cat refund"], ["refund"], threshold=0.7) == 1.0
     assert recall(["cat refund"], ["refund"], threshold=0.71) == 0.0
+    # Three of one and four of the other: a cosine of 0.6, and that is enough.
+    assert recall(["refund " * 3 + "cat " * 4], ["refund"], threshold=0.6) == 1.0
 
 
 def test_each_text_is_embedded_once() -> None:

@@ -394,13 +394,14 @@ def test_a_query_that_the_run_does_not_have_is_covered_to_nothing() -> None:
 
 def test_a_share_as_gain_pays_each_part_where_it_comes() -> None:
     run = DocumentRun({"q": [Document("a", FOX[:45]), Document("b", FOX[45:])]})
-    gold = Gold(passages={"q": (Item("p", FOX),)})
+    gold = Gold(passages={"q": (Item("p", FOX, 2), Item("other", "Oats, not rye", 3))})
     result = evaluate(run, gold=gold, metrics=["ndcg[span(gain=share)]", "ndcg[span]"])
     first = share(FOX, FOX[:45])
     assert 0.3 < first < 0.7
-    expected = first + (1 - first) / np.log2(3)
+    expected = 2 * (first + (1 - first) / np.log2(3)) / (3 + 2 / np.log2(3))
     assert result.means["ndcg[span(gain=share)]"] == pytest.approx(expected)
-    assert result.means["ndcg[span]"] == pytest.approx(1 / np.log2(3))
+    expected = 2 / np.log2(3) / (3 + 2 / np.log2(3))
+    assert result.means["ndcg[span]"] == pytest.approx(expected)
 
 
 def test_shares_cannot_be_counted() -> None:
@@ -432,6 +433,16 @@ def test_spans_without_text_need_documents_with_offsets() -> None:
     run = DocumentRun({"q": [Document("a", "some text")]})
     with pytest.raises(DataError, match="do not say where in their source they are"):
         SpanMatcher().match(run, gold, judged=True, policies=Policies())
+
+
+def test_by_offsets_what_was_retrieved_twice_counts_once() -> None:
+    places = [("a", 0, 10), ("b", 0, 5), ("c", 20, 30)]
+    documents = [Document(i, source="s", start=a, end=b) for i, a, b in places]
+    gold = Gold(spans={"q": (GoldSpan("p", "s", 0, 10),)})
+    for count, iou in ((1, 1.0), (2, 1.0), (3, 0.5)):
+        run = DocumentRun({"q": documents[:count]})
+        scores = evaluate(run, gold=gold, metrics=["coverage", "iou"])
+        assert scores.means == {"coverage": 1.0, "iou": iou}
 
 
 def test_spans_with_text_are_found_in_documents_without_offsets() -> None:

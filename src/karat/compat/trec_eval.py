@@ -14,7 +14,7 @@ from functools import partial
 from itertools import chain, compress
 from math import exp, isfinite, log, nan
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -99,8 +99,7 @@ class Column:
     judged: bool = False
 
 
-@dataclass(frozen=True)
-class _Measure:
+class _Measure(NamedTuple):
     """A measure: karat's metric, and how its parameters are called in trec_eval."""
 
     ours: str = ""
@@ -292,17 +291,13 @@ def _interpolated(points: Sequence[float], options: Options) -> Score:
 def _letters(hits: Hits, length: int) -> npt.NDArray[np.str_]:
     """The grades of each topic's first documents; `.` is not judged, `-` not pooled."""
     shown = np.minimum(hits.retrieved, max(length, 0))
-    width = int(shown.max(initial=0))
+    width = int(shown.max())
     letters = np.full((hits.size, width), ord("-"), np.uint8)
     rows = hits.rank <= width
-    grade = hits.grade[rows]
-    digit = ord("0") + np.clip(grade, 0, 9).astype(np.int64)
-    special = np.where(grade < 0, ord("."), digit)
-    letters[hits.query[rows], hits.rank[rows] - 1] = np.where(
-        grade > 9,  # noqa: PLR2004
-        ord(">"),
-        special,
-    )
+    # Of a negative grade it is the last.
+    letter_of = np.frombuffer(b"0123456789>.", np.uint8)
+    grade = np.clip(hits.grade[rows], -1, 10).astype(np.int64)
+    letters[hits.query[rows], hits.rank[rows] - 1] = letter_of[grade]
     texts = zip(letters, shown.tolist(), strict=True)
     return np.array([f"'{row[:n].tobytes().decode('ascii')}'" for row, n in texts])
 
@@ -312,7 +307,7 @@ def _read_cutoffs(owner: str, values: Sequence[str]) -> list[int]:
     matches = [re.match(r"\s*\+?0*([0-9]{1,20})", part) for part in values]
     cutoffs = [int(match[1]) for match in matches if match]
     text = ",".join(values)
-    if max(cutoffs, default=0) > _LARGEST:
+    if any(cutoff > _LARGEST for cutoff in cutoffs):
         raise ParameterError(owner, "cutoffs", f"at most {_LARGEST}", text)
     if len(cutoffs) < len(matches) or 0 in cutoffs or len({*cutoffs}) < len(cutoffs):
         must_be = "different integers >= 1, as in 5,10"
@@ -344,7 +339,7 @@ def _read_pairs(owner: str, values: Sequence[str]) -> dict[str, float]:
 def _read_gains(owner: str, values: Sequence[str]) -> Gains:
     """Gains by grade, as in `1=3.5,2=9`."""
     pairs = _read_pairs(owner, values)
-    if not all(map(str.isdecimal, pairs)) or min(pairs.values(), default=0) < 0:
+    if not all(map(str.isdecimal, pairs)) or any(n < 0 for n in pairs.values()):
         must_be = "grade=gain, neither of them negative"
         raise ParameterError(owner, "gains", must_be, ",".join(values))
     return {float(grade): gain for grade, gain in pairs.items()}
@@ -368,7 +363,7 @@ _BATCH = 1000
 _TOPIC = "\0"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class _Results:
     """The topics to print, their values, and over how many topics means are taken."""
 
@@ -479,7 +474,7 @@ def _evaluate(qrels: Labels, run: Run, options: Options) -> _Results:
     matched = read_matcher("id").match(
         run,
         Gold({topic: qrels[topic] for topic in topics}),
-        judged=options.level < 1 or any(column.judged for column in columns),
+        judged=not options.level or any(column.judged for column in columns),
         policies=policies_for(
             f"trec_eval-{options.version}",
             depth=options.depth,
@@ -488,7 +483,8 @@ def _evaluate(qrels: Labels, run: Run, options: Options) -> _Results:
         ),
     )
     missing = matched.missing
-    if len(missing) and missing.all():
+    # True also where nothing is judged.
+    if missing.all():
         raise MismatchError("run and gold have no query in common", path=run.name)
     if not len(matched.hits.query):
         # trec_eval prints zeros and does not say why; we print them, and say so.
@@ -557,7 +553,7 @@ def _logarithms(values: Floats) -> Floats:
 
 def _sum(values: Floats) -> float:
     """One after the other, as trec_eval adds; pairwise could flip a decimal."""
-    return float(np.cumsum(values)[-1]) if len(values) else 0.0
+    return float(np.cumsum(values)[-1])
 
 
 def _number(value: float) -> str:

@@ -44,8 +44,8 @@ _LONGEST_GAP = 40
 _FEWEST = 6
 # In longer documents only long runs are looked for a second time.
 _LONG_DOCUMENT = 50_000
-# So many letters are compared first.
-_FEW = 64
+# Eight times so many letters are compared first, and each time eight times as many.
+_FEW = 8
 
 
 class GoldLetters:
@@ -118,7 +118,7 @@ def cover(
     """What documents cover of a passage, given where each begins and runs may be."""
     for number, document in enumerate(documents):
         shared = _runs(gold, document, seeds.get(number, ()))
-        if not shared and 0 < len(document) < LEAST and document in gold.letters:
+        if not shared and document in gold.letters:
             at = gold.letters.index(document)
             end = at + len(document)
             shared = [SharedRun(at, end, 0)] if gold.weigh(at, end) >= _EDGE else []
@@ -192,10 +192,11 @@ def _longest(gold: GoldLetters, document: str, start: int, place: int) -> Shared
 
 def _count_same(gold: str, at: int, document: str, place: int) -> int:
     """How many letters are the same from two places on."""
-    same, size, prefix = 0, _FEW, scorer("prefix")
-    while same < size:
-        same = int(prefix(gold[at : at + size], document[place : place + size]))
-        size = 8 * size if same == size else 0
+    same = size = _FEW
+    while same == size:
+        size *= 8
+        some = gold[at : at + size], document[place : place + size]
+        same = int(scorer("prefix")(*some))
     return same
 
 

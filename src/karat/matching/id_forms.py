@@ -92,8 +92,7 @@ class _Forms:
 
 def _fields(document: Document, name: str) -> Iterator[OtherForm]:
     fields = {f"metadata.{key}": value for key, value in document.metadata.items()}
-    if document.source not in document.metadata.values():
-        fields["source"] = document.source
+    fields["source"] = document.source
     for field, value in fields.items():
         if isinstance(value, str):
             yield OtherForm(value, name, f"in another field (--map document={field})")
@@ -300,11 +299,9 @@ def _misses(
     first: int = _MOST,
 ) -> Iterator[OtherForm]:
     for query, ids in wanted.items():
-        if not ids or most <= 0:
-            continue
-        some = [*islice(rankings.get(query, ()), min(most, first))]
-        yield from other_forms(ids, some)
-        most -= len(some)
+        if some := [*islice(rankings.get(query, ()), min(most, first))]:
+            yield from other_forms(ids, some)
+            most -= len(some)
 
 
 def _by_query(labels: ColumnLabels, rows: Ints) -> dict[str, set[str]]:

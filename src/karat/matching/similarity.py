@@ -116,8 +116,7 @@ class Fuzzy(TextMatcher):
 
 
 @cache
-def _scorers() -> dict[str, tuple[Callable[..., float], int]]:
-    """Scorers, each with the score it gives to equal texts."""
+def _scorers() -> dict[str, Callable[..., float]]:
     from rapidfuzz import fuzz  # noqa: PLC0415  slow to import
     from rapidfuzz.distance import (  # noqa: PLC0415
         Hamming,
@@ -125,29 +124,27 @@ def _scorers() -> dict[str, tuple[Callable[..., float], int]]:
         JaroWinkler,
         LCSseq,
         Levenshtein,
-        Postfix,
         Prefix,
     )
 
     return {
-        "levenshtein": (Levenshtein.normalized_similarity, 1),
-        "hamming": (Hamming.normalized_similarity, 1),
+        "levenshtein": Levenshtein.normalized_similarity,
+        "hamming": Hamming.normalized_similarity,
         # In [0, 1] as they are; normalised again, batches and loops differ in a bit.
-        "jaro": (Jaro.similarity, 1),
-        "jaro_winkler": (JaroWinkler.similarity, 1),
-        "token_set": (fuzz.token_set_ratio, 100),
-        "partial": (fuzz.partial_ratio, 100),
-        "ratio": (fuzz.ratio, 100),
-        "subsequence": (LCSseq.normalized_similarity, 1),
-        "subsequence_length": (LCSseq.similarity, 1),
-        "prefix": (Prefix.similarity, 1),
-        "postfix": (Postfix.similarity, 1),
+        "jaro": Jaro.similarity,
+        "jaro_winkler": JaroWinkler.similarity,
+        "token_set": fuzz.token_set_ratio,
+        "partial": fuzz.partial_ratio,
+        "ratio": fuzz.ratio,
+        "subsequence": LCSseq.normalized_similarity,
+        "subsequence_length": LCSseq.similarity,
+        "prefix": Prefix.similarity,
     }
 
 
 def scorer(name: str) -> Callable[..., float]:
     """The function that scores one pair of texts."""
-    return _scorers()[name][0]
+    return _scorers()[name]
 
 
 def similarities(
@@ -161,12 +158,13 @@ def similarities(
     """The similarity of each pair, or `each` with each; 0 where below the threshold."""
     from rapidfuzz import process  # noqa: PLC0415  slow to import
 
-    function, top = _scorers()[name]
+    # RapidFuzz counts its ratios up to 100.
+    top = 100 if name in {"token_set", "partial"} else 1
     distances: Any = process.cdist if each else process.cpdist
     scores: Floats = distances(
         golds,
         documents,
-        scorer=function,
+        scorer=scorer(name),
         score_cutoff=max(0.0, (threshold - _SLACK) * top),
         dtype=np.float64,
         workers=1 if each or len(golds) < _MANY else -1,
