@@ -64,6 +64,9 @@ def test_spare_columns_are_left_out_first() -> None:
     assert table.folded(25) == [table]
     (part,) = table.folded(20)
     assert part.columns == ["a", "b"]
+    # The others are not: what there is no room for comes below.
+    parts = Table(["a", "b", "c", "d"], [["x", *["1" * 10] * 3]], spare=1).folded(15)
+    assert [part.columns for part in parts] == [["a", "b"], ["a", "c"]]
 
 
 SENTENCE = st.lists(

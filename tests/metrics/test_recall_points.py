@@ -1,5 +1,7 @@
 """Metrics read at points of recall, or at multiples of R."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -55,8 +57,8 @@ def test_r_precision_at_no_depth_at_all_is_zero() -> None:
     assert RPrecision(mult=0.05).score(one("a", {"a": 1})).tolist() == [0.0]
 
 
-@pytest.mark.parametrize("recall", [-0.1, 1.1, float("nan")])
-def test_recall_lies_between_0_and_1(recall: float) -> None:
+@pytest.mark.parametrize("recall", [-0.1, 1.1, float("nan"), True, "0.5", None])
+def test_recall_lies_between_0_and_1(recall: Any) -> None:
     with pytest.raises(ParameterError, match=r"recall must be a number >= 0 and <= 1"):
         InterpolatedPrecision(recall)
 

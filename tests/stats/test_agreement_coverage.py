@@ -9,6 +9,8 @@ from functools import cache
 
 import numpy as np
 import pytest
+import scipy.stats
+from statsmodels.stats.inter_rater import cohens_kappa
 
 from karat.extend import Floats, Ints
 from karat.stats.agreement import (
@@ -72,3 +74,33 @@ def test_intervals_of_agreement_cover_the_truth(
 def test_two_queries_give_no_interval() -> None:
     found = drawn(2, GRADES["0 to 3"], 0.3)
     assert {getattr(one, name).interval for one in found for name in NAMES} == {None}
+
+
+def test_alpha_is_that_of_krippendorffs_own_example() -> None:
+    """Four raters of twelve units; the last unit has one grade (2011, example C)."""
+    table = """
+        1 2 3 3 2 1 4 1 2 . . .
+        1 2 3 3 2 2 4 1 2 5 . 3
+        . 3 3 3 2 3 4 2 2 5 1 .
+        1 2 3 3 2 4 4 1 2 5 1 .
+    """
+    rows = [row.replace(".", "nan").split() for row in table.strip().splitlines()]
+    found = krippendorff_alpha(*np.array(rows, float))
+    assert found == pytest.approx(0.815, abs=0.0005)
+
+
+def test_kappas_and_rho_equal_statsmodels_and_scipy() -> None:
+    one, other, query = judged(np.random.default_rng(3), 20, GRADES["0 to 3"], 0.3)
+    figures = agreement_figures(one, other, query)
+    table = np.zeros((4, 4))
+    np.add.at(table, (one.astype(int), other.astype(int)), 1)
+    for figure, weights in (
+        (figures.kappa, None),
+        (figures.linear_kappa, "linear"),
+        (figures.weighted_kappa, "quadratic"),
+    ):
+        assert figure.value == pytest.approx(cohens_kappa(table, wt=weights).kappa)
+    assert figures.spearman.value == pytest.approx(
+        scipy.stats.spearmanr(one, other).statistic
+    )
+    assert figures.equal.value == (one == other).mean()

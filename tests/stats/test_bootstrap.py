@@ -27,6 +27,11 @@ def test_every_mean_is_one_of_drawn_queries() -> None:
     assert bootstrap_means(np.full(7, 0.1), draws=20) == pytest.approx([0.1] * 20)
 
 
+def test_every_query_is_drawn_as_often_as_any_other() -> None:
+    shares = bootstrap_means(np.eye(5), draws=5000).mean(axis=1)
+    assert shares == pytest.approx([0.2] * 5, abs=0.01)
+
+
 def test_rows_share_the_draws() -> None:
     rows = np.random.default_rng(2).random((2, 90))
     together = bootstrap_means(rows, draws=50)

@@ -55,6 +55,12 @@ def test_people_alone_count_where_they_labelled_everything() -> None:
     assert result.weight == 0.0
 
 
+def test_two_queries_of_the_judge_alone_are_enough_to_count() -> None:
+    people = np.array([0.1, 0.4, 0.8, 0.9])
+    weights = [combined_mean(people, people, people[:n]).weight for n in (1, 2)]
+    assert weights == pytest.approx([0, 2 / 6])
+
+
 def test_a_judge_without_sense_is_left_out() -> None:
     random = np.random.default_rng(5)
     people, judge = random.random(60), random.random(60)
@@ -81,6 +87,24 @@ def test_a_narrower_interval_takes_more_queries() -> None:
     assert narrow is not None
     assert 10 <= wide < narrow <= 300
     assert queries_for_width(people, judge[:40], judge[40:], 0.001) is None
+
+
+@pytest.mark.parametrize("noise", [0.1, 0.3, 3.0])
+def test_as_many_queries_as_are_needed_make_it_as_narrow(noise: float) -> None:
+    random = np.random.default_rng(2)
+    judge = random.random(300)
+    people = judge + random.normal(0, noise, 300)
+    width = 0.4 * people.std()
+    needed = queries_for_width(people[:200], judge[:200], judge[200:], width)
+    assert needed is not None
+    widths = []
+    for _ in range(30):
+        drawn = random.permutation(300)
+        some, rest = drawn[:needed], drawn[needed:]
+        interval = combined_mean(people[some], judge[some], judge[rest]).interval
+        assert interval is not None
+        widths.append(interval.high - interval.low)
+    assert np.mean(widths) == pytest.approx(width, rel=0.05)
 
 
 @pytest.mark.parametrize("n", [10, 20, 40])

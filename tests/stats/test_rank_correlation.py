@@ -12,6 +12,7 @@ from karat.stats.rank_correlation import (
     kendall_taus,
     order_correlation,
     rank_overlap,
+    spearman_rho,
     tau_ap,
 )
 
@@ -35,6 +36,15 @@ def test_kendalls_tau_equals_scipy(one: np.ndarray, other: np.ndarray) -> None:
     expected = scipy.stats.kendalltau(one, other).statistic
     found = float(kendall_taus(one, other))
     assert found == pytest.approx(float(expected), abs=1e-12, nan_ok=True)
+
+
+@given(SCORES, SCORES)
+def test_spearmans_rho_equals_scipy(one: np.ndarray, other: np.ndarray) -> None:
+    if len(set(one)) == 1 or len(set(other)) == 1:
+        assert np.isnan(spearman_rho(one, other))
+    else:
+        expected = scipy.stats.spearmanr(one, other).statistic
+        assert spearman_rho(one, other) == pytest.approx(float(expected), abs=1e-12)
 
 
 @given(SCORES, SCORES)

@@ -1,0 +1,69 @@
+"""Values that pass from room to room: what they say, and what they become together."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from karat import Evaluation, evaluate, load, retrieve
+from karat.extend import Prompt
+
+PASSAGES = ["Rye grows in the north.", "Oats grow in the west."]
+SAMPLES: list[Mapping[str, object]] = [
+    {"id": "q1", "retrieved": [{"text": PASSAGES[0]}], "passages": PASSAGES},
+    {"id": "q2", "retrieved": [], "passages": PASSAGES[:1]},
+    {
+        "id": "q3",
+        "retrieved": [{"text": "Barley."}, {"text": PASSAGES[1]}],
+        "passages": PASSAGES[1:],
+    },
+    {"id": "q4", "retrieved": [], "passages": PASSAGES},
+]
+
+
+def test_parts_make_the_same_evaluation_as_the_whole() -> None:
+    metrics = ["rr", "ndcg", "coverage@1", "complete"]
+    whole = evaluate(SAMPLES, metrics=metrics)
+    parts = [evaluate(SAMPLES[n : n + 2], metrics=metrics) for n in (0, 2)]
+    merged = Evaluation.merge(parts)
+    assert merged.means == whole.means
+    assert [*map(str, merged.warnings)] == [*map(str, whole.warnings)]
+    assert [notice.count for notice in merged.warnings if notice.kind == "empty"] == [2]
+    for name, matches in whole.matches.items():
+        assert merged.matches[name].first_ranks() == matches.first_ranks()
+        assert merged.matches[name].labels() == matches.labels()
+
+
+def test_the_notices_of_a_part_come_with_three_examples_at_most() -> None:
+    gold = {f"q{n}": ["a"] for n in range(4)}
+    parts = [evaluate({q: []}, gold={q: gold[q]}, force=True) for q in gold]
+    (notice,) = Evaluation.merge(parts).warnings
+    assert (notice.count, notice.examples) == (4, ("q0", "q1", "q2"))
+
+
+def test_documents_that_were_saved_are_those_that_were_retrieved(
+    tmp_path: Path,
+) -> None:
+    result = evaluate(SAMPLES, metrics=["rr"], keep=2)
+    result.save(tmp_path / "a.json")
+    loaded = load(tmp_path / "a.json")
+    assert loaded.kept == result.kept
+    assert [document.text for document in loaded.kept["q3"]] == ["Barley.", PASSAGES[1]]
+
+
+@pytest.mark.parametrize(
+    ("concurrency", "said"), [(1, "one call at a time"), (2, "2 calls at once")]
+)
+def test_latencies_say_how_many_calls_there_were_at_once(
+    concurrency: int, said: str
+) -> None:
+    asked = {"q1": "rye?", "q2": "oats?"}
+    run = retrieve(lambda _: ["a"], asked, concurrency=concurrency)
+    assert f"n = 1, {said}, the first call left out" in str(run.latency)
+
+
+def test_a_prompt_repairs_one_of_its_name_that_it_begins_with() -> None:
+    prompt = Prompt("Grade it.", "rye", name="grade")
+    assert Prompt("Grade it.", "rye. Answer in JSON.", name="grade").repairs(prompt)
+    assert not Prompt("Grade it.", "oats", name="grade").repairs(prompt)
+    assert not Prompt("Split it.", "rye", name="split").repairs(prompt)

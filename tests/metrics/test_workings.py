@@ -1,0 +1,49 @@
+"""How a score comes about, in figures that can be checked by hand."""
+
+import pytest
+
+from karat import explain
+
+RUN = {"q": [*"xanb"]}
+GOLD = {"q": {"a": 2, "b": 1, "c": 1, "n": 0}}
+
+
+@pytest.mark.parametrize(
+    ("metric", "workings"),
+    [
+        ("hit@2", "1 found in the top k"),
+        ("recall", "2 found / 3 relevant"),
+        ("recall@2", "1 found / 3 relevant"),
+        ("recall_all@4", "2 found of 3 relevant"),
+        ("precision@3", "1 positions match / 3"),
+        ("precision(of=retrieved)@9", "2 positions match / 4"),
+        ("f1@4", "2 x 0.5000 x 0.6667 / (0.5000 + 0.6667)"),
+        ("rr", "1 / 2"),
+        ("ap", "(1/2 + 2/4) / 3 relevant"),
+        ("ap(of=capped)@2", "(1/2) / 2 that fit"),
+        ("ndcg", "DCG 2/log2(3) + 1/log2(5) = 1.6925; ideal 2/log2(2) + 1/log2(3) +"),
+        ("ndcg(gain=exp)@2", "DCG 3/log2(3) = 1.8928; ideal 3/log2(2) + 1/log2(3)"),
+        ("r_precision", "1 found / 3 looked at"),
+        ("iprec(recall=0.25)", "1 of 3 needed: highest of 1/2, 2/4"),
+        ("iprec(recall=1)", "3 of 3 needed: highest of nothing"),
+        ("set_f(beta=2)", "3 x 0.5000 x 0.6667 / (2 x 0.5000 + 0.6667)"),
+        ("set_ap", "(2 positions match / 4) x (2 found / 3 relevant)"),
+        ("set_relative_precision", "2 found / min(3, 4)"),
+        ("bpref", "(1.0000 + 0.0000) / 3 relevant"),
+        ("judged@9", "3 labelled / 4 documents"),
+        ("unjudged@9", "1 without judgement / 9"),
+        ("rbp(gain=scaled)", "0.2 x (0.8000 + 0.2560)"),
+        ("err(max_grade=2)", "0.3750 + 0.0156"),
+    ],
+)
+def test_the_figures_of_one_query(metric: str, workings: str) -> None:
+    rows = explain(RUN, "q", GOLD, metrics=[metric]).tables[1].rows
+    assert rows[0][2].startswith(workings)
+
+
+@pytest.mark.parametrize(("count", "end"), [(8, "0.2097)"), (9, "0.2097 + ...)")])
+def test_a_sum_shows_eight_terms(count: int, end: str) -> None:
+    ids = [f"d{number}" for number in range(count)]
+    rows = explain({"q": ids}, "q", {"q": ids}, metrics=["rbp"]).tables[1].rows
+    assert rows[0][2].startswith("0.2 x (1.0000 + 0.8000 + ")
+    assert rows[0][2].endswith(end)
