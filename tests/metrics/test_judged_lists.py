@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from karat import evaluate
 from karat.metrics.incomplete_judgements import BPref, InferredAP, Judged, UnjudgedShare
 from tests.metrics.judged_runs import one
 
@@ -71,3 +72,24 @@ def test_unjudged_counts_negative_grades_and_divides_by_k() -> None:
 @pytest.mark.parametrize("metric", [BPref(), InferredAP()])
 def test_without_relevant_gold_there_is_no_score(metric: BPref | InferredAP) -> None:
     assert np.isnan(metric.score(one("an", {"a": 0, "n": 0})))
+
+
+@pytest.mark.parametrize(
+    ("metric", "score"),
+    [
+        ("bpref", 1 / 3),
+        ("judged@4", 3 / 4),
+        ("unjudged@4", 1 / 4),
+        ("num_nonrel_judged_ret", 1),
+        ("rbp_resid", 1 - 0.2 * (0.8 + 0.8**2 + 0.8**3)),
+        ("contradiction[id]", 1 / 3),
+        ("contradiction[id]@4", 0),
+    ],
+)
+def test_metrics_that_read_rejected_documents_find_them_alone(
+    metric: str, score: float
+) -> None:
+    gold = {"q": {"a": 2, "b": 1, "c": 1, "rejected": 0, "contrary": -1}}
+    run = {"q": ["unknown", "a", "rejected", "b", "contrary"]}
+    means = evaluate(run, gold=gold, metrics=[metric]).means
+    assert means == {metric: pytest.approx(score)}

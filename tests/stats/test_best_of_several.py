@@ -82,3 +82,6 @@ def test_a_system_is_out_when_another_is_shown_to_beat_it() -> None:
     flat = np.ones((3, 20))
     assert maybe_best(flat).all()
     assert best_interval(flat, 0) == mean_interval(flat[0])
+    # One score tells nothing of how a system varies.
+    flat[2, 1:] = np.nan
+    assert best_interval(flat, 0) == mean_interval(flat[0])

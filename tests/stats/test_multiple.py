@@ -57,6 +57,10 @@ def test_max_t_equals_its_definition(n: int) -> None:
     assert adjusted(rows) == pytest.approx(enumerated(rows))
 
 
+def test_systems_that_equal_the_baseline_share_the_level_of_the_family() -> None:
+    assert max_t(flipped(np.zeros((2, 20)))) == [(1.0, 0.025)] * 2
+
+
 def test_max_t_of_one_system_is_its_sign_flip_test() -> None:
     row = np.random.default_rng(0).normal(0.05, 0.2, (1, 60))
     (found,) = max_t(flipped(row))
