@@ -94,9 +94,12 @@ class Mutant(NamedTuple):
         source = self.path.read_text("utf-8")
         tree = ast.parse(source)
         node: Any = [*ast.walk(tree)][self.node]
-        before = ast.unparse(getattr(node, "test", node))
+        # An argument is shown with its name, and of a branch only what decides it.
+        named = [k for k in ast.walk(tree) if isinstance(k, ast.keyword)]
+        shown = next((k for k in named if k.value is node), node)
+        before = ast.unparse(getattr(shown, "test", shown))
         changes(node)[self.change](node)
-        after = ast.unparse(getattr(node, "test", node))
+        after = ast.unparse(getattr(shown, "test", shown))
         name = self.path.relative_to(SOURCE).as_posix()
         # The line itself, not its number, which every edit above it would change.
         line = source.splitlines()[self.line - 1].strip()

@@ -47,3 +47,12 @@ def test_any_threshold_counts(threshold: float | None, recall: float) -> None:
     run = {"q": ["a", "x"]}
     result = karat.evaluate(run, gold=gold, metrics=["recall@5"], threshold=threshold)
     assert result.means == {"recall@5": recall}
+
+
+def test_a_document_with_a_gain_of_0_is_relevant_to_eval_harness() -> None:
+    gold = {"q": {"a": 0.0, "b": 1.0}}
+    for profile, recall in (("eval-harness", 0.5), (None, 0.0)):
+        result = karat.evaluate(
+            {"q": ["a"]}, gold=gold, metrics="recall", profile=profile, force=True
+        )
+        assert result.means == {"recall": recall}

@@ -1,12 +1,13 @@
 """Values that pass from room to room: what they say, and what they become together."""
 
 from collections.abc import Mapping
+from dataclasses import FrozenInstanceError, fields
 from pathlib import Path
 
 import pytest
 
 from karat import Evaluation, evaluate, load, retrieve
-from karat.extend import Prompt
+from karat.extend import Document, Item, Notice, Prompt, Query, Reply, Span
 
 PASSAGES = ["Rye grows in the north.", "Oats grow in the west."]
 SAMPLES: list[Mapping[str, object]] = [
@@ -67,3 +68,21 @@ def test_a_prompt_repairs_one_of_its_name_that_it_begins_with() -> None:
     assert Prompt("Grade it.", "rye. Answer in JSON.", name="grade").repairs(prompt)
     assert not Prompt("Grade it.", "oats", name="grade").repairs(prompt)
     assert not Prompt("Split it.", "rye", name="split").repairs(prompt)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        Document("a"),
+        Item("a", "Rye grows."),
+        Notice("ties", 2, "documents share their scores"),
+        Prompt("Grade it.", "rye"),
+        Query("q"),
+        Reply("{}"),
+        Span("a", "guide.md", 0, 9),
+    ],
+)
+def test_nobody_changes_a_value(value: object) -> None:
+    name = fields(value)[0].name  # type: ignore[arg-type]
+    with pytest.raises(FrozenInstanceError):
+        setattr(value, name, "other")

@@ -164,6 +164,12 @@ def test_p_is_exact_where_few_of_many_queries_differ(moved: list[float]) -> None
     assert float(sign_flip(values)) == expected
 
 
+def test_p_is_exact_up_to_16_queries_that_differ() -> None:
+    moved = np.random.default_rng(9).normal(0.1, 0.3, 16)
+    among = np.concatenate([moved, np.zeros(44)])
+    assert float(sign_flip(among)) == pytest.approx(float(sign_flip(moved)), abs=1e-12)
+
+
 def test_a_query_that_is_not_there_is_left_out() -> None:
     values = np.random.default_rng(8).normal(0.1, 0.3, (2, 30))
     known = np.ones((2, 30), np.bool_)
