@@ -39,7 +39,13 @@ ROOMS = {
     "comparison": ("tests/comparison", "tests/cli/test_compare.py"),
     "gates.py": ("tests/comparison", "tests/cli/test_compare.py"),
     "diagnosis": ("tests/diagnosis",),
-    "results": ("tests/results",),
+    "results": (
+        "tests/results",
+        "tests/judging/test_failed_claims.py",
+        "tests/cli/test_evaluate.py::test_what_trec_eval_would_do_otherwise_is_said",
+        "tests/cli/test_suite.py::test_what_has_not_changed_is_not_scored_again",
+        "tests/cli/test_suite.py::test_what_is_kept_is_private_and_may_be_damaged",
+    ),
     "planning.py": (
         *("tests/public/test_planning.py", "tests/public/test_row_scorer.py"),
         *("tests/data", "tests/matching/test_choice.py", "tests/cli/test_evaluate.py"),

@@ -150,7 +150,8 @@ def check_gates(
                 how = {"noise": allow_noise, "proof": require_noninferior}
                 for tag, rows in {"": None, **slices}.items():
                     checked[tag] = _drop(gate, pairing, rows, alpha=alpha, **how)
-            matches = evaluation.matches.get(evaluation.matchers.get(gate.metric, ""))
+            label = evaluation[gate.metric].metric
+            matches = evaluation.matches.get(evaluation.matchers.get(label, ""))
             judged = matches is not None and bool(matches.verdicts)
             advice = judged and "agreement" not in evaluation.provenance
             for tag, (status, sentence) in checked.items():
@@ -246,35 +247,38 @@ def _drop(
     if not difference.n:
         return "inconclusive", f"{metric}: no query in common has a score"
     queries = counted(difference.n, "query")
-    sign = -1 if difference.higher_is_better is False else 1
+    less_is_better = difference.higher_is_better is False
+    loss = difference.difference if less_is_better else -difference.difference
     verb = "rose" if difference.difference > 0 else "dropped"
     said = f"{metric} {verb} by {abs(difference.difference):.4f} on {queries}"
     if abs(difference.difference) <= _ROUNDING:
         said = f"{metric} has the same mean on {queries}"
-    if sign * difference.difference < -gate.value - _ROUNDING:
-        chance = "beyond chance" if difference.p <= alpha else "it may be chance"
-        lost = _lost(metric, pairing, rows, sign)
+    if loss > gate.value + _ROUNDING:
+        may_be_chance = not difference.p <= alpha
+        chance = "it may be chance" if may_be_chance else "beyond chance"
+        lost = _lost(metric, pairing, rows, less_is_better=less_is_better)
         said += (
             f", more than {gate.value:g}: {chance} ({p_equals(difference.p)}); {lost}"
         )
-        passes = noise and not proof and not difference.p <= alpha
+        passes = noise and not proof and may_be_chance
         return "inconclusive" if passes else "fail", said
     if proof:
-        low, high = (
-            difference.interval[:2] if difference.interval else (-math.inf, math.inf)
-        )
-        if min(sign * low, sign * high) < -gate.value:
-            worse = "drop" if sign > 0 else "rise"
+        low, high = difference.interval or (-math.inf, math.inf)
+        worse, most = ("rise", high) if less_is_better else ("drop", -low)
+        if most > gate.value:
             said += f"; a {worse} of more than {gate.value:g} is not ruled out"
             return "fail", f"{said} (95% interval {low:+.4f} to {high:+.4f})"
     return "pass", said
 
 
-def _lost(metric: str, pairing: Pairing, rows: Sequence[int] | None, sign: int) -> str:
+def _lost(
+    metric: str, pairing: Pairing, rows: Sequence[int] | None, *, less_is_better: bool
+) -> str:
     """The queries that lost, those that lost most first."""
-    changes = pairing.differences(metric).tolist()
-    places = range(len(changes)) if rows is None else rows
-    lost = sorted((sign * changes[n], n) for n in places if sign * changes[n] < 0)
+    changes = pairing.differences(metric)
+    gains = (-changes if less_is_better else changes).tolist()
+    places = range(len(gains)) if rows is None else rows
+    lost = sorted((gains[n], n) for n in places if gains[n] < 0)
     shown = [f"{pairing.queries[n]} {changes[n]:+.4f}" for _, n in lost[:_NAMED]]
     more = [f"{len(lost) - _NAMED} more"] if len(lost) > _NAMED else []
     return f"{counted(len(lost), 'query')} lost: {', '.join([*shown, *more])}"

@@ -79,6 +79,29 @@ def test_the_kind_of_change_has_the_depth_of_its_metric() -> None:
     assert f"same: in the whole ranking, at depth 15: {same}: 0 relevant" in str(notes)
 
 
+def test_parts_that_are_beyond_chance_only_together_are_mixed() -> None:
+    """Five queries gain an item and five a better order: p is 0.06 of each alone."""
+    gold = {f"q{n}": ["a", "b"] for n in range(10)}
+    old = {q: ["a"] if n % 2 else ["x", "a"] for n, q in enumerate(gold)}
+    new = {q: ["a", "b"] if n % 2 else ["a", "x"] for n, q in enumerate(gold)}
+    change = karat.compare(old, new, gold=gold, metrics=["rr"]).changes["candidate"]
+    assert change.kind == "mixed"
+    assert change.sentence == (
+        "in the whole ranking: coverage improvement and ranking improvement: "
+        "0 relevant items no longer retrieved, 5 newly found, the first relevant item "
+        "rose from rank 2 to 1 (median) on 5 queries"
+    )
+
+
+def test_first_ranks_follow_items_that_are_new() -> None:
+    gold = {f"q{n}": ["a", "b"] for n in range(10)}
+    old = {query: ["x", "y", "a"] for query in gold}
+    new = {query: ["b", "y", "a"] for query in gold}
+    change = karat.compare(old, new, gold=gold, metrics=["rr"]).changes["candidate"]
+    assert (change.kind, change.by_ranking[0]) == ("coverage", 0.0)
+    assert (change.first_up, change.first_ranks) == (10, (3, 1))
+
+
 @pytest.mark.shared_data
 def test_a_reranker_changes_the_ranking(shared_data: Path) -> None:
     folder = f"{shared_data}/cast21"

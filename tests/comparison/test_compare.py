@@ -233,6 +233,24 @@ def test_bad_input_ends_in_a_sentence(other: Any, sentence: str) -> None:
         karat.compare(OLD, gold=GOLD)
 
 
+def test_queries_go_together_by_name() -> None:
+    """Also where two runs have them in another order, or one has more of them."""
+    one = karat.evaluate(OLD, gold=GOLD, metrics=["rr"])
+    turned = {"more": {"z": 1}, **dict(reversed(GOLD.items()))}
+    two = karat.evaluate({**NEW, "more": ["z"]}, gold=turned, metrics=["rr"])
+    found, plain = karat.compare(one, two)["rr"], karat.compare(OLD, NEW, gold=GOLD)
+    assert found.difference == pytest.approx(plain["rr"].difference, abs=1e-12)
+    assert (found.wins, found.losses) == (plain["rr"].wins, plain["rr"].losses)
+
+
+def test_gold_may_list_its_items_in_any_order() -> None:
+    turned = {query: dict(reversed(row.items())) for query, row in GOLD.items()}
+    one = karat.evaluate(OLD, gold=GOLD, metrics=["rr"], name="baseline")
+    two = karat.evaluate(NEW, gold=turned, metrics=["rr"], name="candidate")
+    plain = karat.compare(OLD, NEW, gold=GOLD, metrics=["rr"])
+    assert karat.compare(one, two).changes == plain.changes
+
+
 def test_nothing_in_common_is_said() -> None:
     one = karat.evaluate({"a": ["x"]}, gold={"a": ["x"]}, metrics=["rr"])
     two = karat.evaluate({"b": ["x"]}, gold={"b": ["x"]}, metrics=["rr"])

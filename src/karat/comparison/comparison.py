@@ -321,8 +321,8 @@ def _row(one: Difference, name: str) -> list[str]:
     difference = DASH if math.isnan(one.difference) else f"{one.difference:+.4f}"
     if one.interval is not None:
         # Without a leading zero, as on a leaderboard: a row is soon too wide.
-        limits = (f"{limit:+.3f}".replace("0.", ".", 1) for limit in one.interval)
-        difference += f" ({' to '.join(limits)})"
+        limits = " to ".join(f"{limit:+.3f}" for limit in one.interval)
+        difference += f" ({limits.replace('+0.', '+.').replace('-0.', '-.')})"
     return [
         name,
         one.outcome,

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -36,8 +36,7 @@ _TINY = 0.0001
 _TOO_MANY = 20
 
 
-@dataclass(frozen=True, eq=False)
-class Pairing:
+class Pairing(NamedTuple):
     """Two evaluations, and their queries by whether they can be compared."""
 
     baseline: Evaluation
@@ -81,7 +80,7 @@ def pair_up(
     baseline: Evaluation,
     candidate: Evaluation,
     *,
-    force: bool = False,
+    force: bool,
     cluster: str | None = None,
 ) -> Pairing:
     """Find the queries that two evaluations share, with the same gold."""
@@ -175,7 +174,7 @@ def average(evaluations: Sequence[Evaluation], name: str) -> Evaluation:
     """
     first = evaluations[0]
     for other in evaluations[1:]:
-        pair_up(first, other)
+        pair_up(first, other, force=False)
         if list(other.queries) != list(first.queries):
             raise UsageError(
                 f"{first.run} and {other.run} are not runs of one system: they have "
@@ -306,7 +305,7 @@ _VERBS: dict[str, str] = {
 
 def about(count: float) -> str:
     """A number of queries for people: two digits, and tens at least."""
-    step = 10 ** max(1, math.floor(math.log10(max(count, 1.0))) - 1)
+    step = 10 ** max(1, len(str(int(count))) - 2)
     return f"{math.ceil(count / step) * step:,}"
 
 

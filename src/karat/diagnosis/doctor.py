@@ -262,8 +262,7 @@ class _Check:
         ]
         every_share = corpus_shares([texts for *_, texts in pairs], corpus)
         for (query, name, texts), shares in zip(pairs, every_share, strict=True):
-            share = 0.0 if shares is None else shares.union()
-            if share < ENOUGH:
+            if shares is not None and (share := shares.union()) < ENOUGH:
                 text = f"the corpus has {share:.0%} of {texts[0]!r:.60}"
                 yield Finding("not covered", query, name, text)
 
