@@ -41,16 +41,21 @@ def test_a_row_per_metric_and_candidate(both: Comparison) -> None:
     assert [row[6:] for row in table.rows] == [
         *(["20", "19/0/1"], ["20", "2/18/0"], ["20", "19/1/0"], ["20", "0/20/0"])
     ]
-    moved = "rose from rank 2 to 1 (median) on 19 queries"
-    assert table.notes == [
-        "up: in the whole ranking, at depth 3: ranking improvement: 1 relevant items no "
-        f"longer retrieved, 0 newly found, the first relevant item {moved}",
-        "down: in the whole ranking, at depth 3: coverage regression: 20 relevant items "
-        "no longer retrieved, 0 newly found",
-        "rr down: about 60 more queries would settle it",
+    up, down, open_question, method = table.notes
+    assert up == (
+        "up: in the whole ranking, at depth 3: ranking improvement: 1 relevant items "
+        "no longer retrieved, 0 newly found, the first relevant item rose from rank 2 "
+        "to 1 (median) on 19 queries"
+    )
+    assert down == (
+        "down: in the whole ranking, at depth 3: coverage regression: 20 relevant "
+        "items no longer retrieved, 0 newly found"
+    )
+    assert open_question == "rr down: about 60 more queries would settle it"
+    assert method == (
         "paired sign-flip test of the mean difference, level 0.05; p and intervals "
-        "corrected for 2 comparisons (MaxT); n = 20; gold: gold",
-    ]
+        "corrected for 2 comparisons (MaxT); n = 20; gold: gold"
+    )
 
 
 _UNDECIDED = ("+0.0500 (-.165 to +.251)", "0.5621")
@@ -125,7 +130,7 @@ def test_queries_that_changed_show_the_ranks_of_their_gold() -> None:
     assert first == ["q1", "new", *table.rows[0][2:]]
     assert last == ["q3", "new", *table.rows[2][2:]]
     ranks = {(row[0], row[1]): row[-1] for row in several.movers_table().rows}
-    assert ranks["q3", "lost"] == "a 3→–"
+    assert ranks["q3", "lost"] == "a 3\N{RIGHTWARDS ARROW}\N{EN DASH}"
 
 
 def test_limits_of_ten_and_more_keep_their_digits() -> None:

@@ -43,9 +43,9 @@ class Errors:
             self.planted.add((query, kind))
         return query
 
-    def plant(self) -> None:
+    def plant(self, times: int = TIMES) -> None:
         """Errors of every kind, and as many queries without any."""
-        for _ in range(TIMES):
+        for _ in range(times):
             for _ in range(5):
                 self.add()
             self._ids()
