@@ -248,15 +248,15 @@ def _drop(
         return "inconclusive", f"{metric}: no query in common has a score"
     queries = counted(difference.n, "query")
     less_is_better = difference.higher_is_better is False
-    loss = difference.difference if less_is_better else -difference.difference
+    sign = -1 if less_is_better else 1
     verb = "rose" if difference.difference > 0 else "dropped"
     said = f"{metric} {verb} by {abs(difference.difference):.4f} on {queries}"
     if abs(difference.difference) <= _ROUNDING:
         said = f"{metric} has the same mean on {queries}"
-    if loss > gate.value + _ROUNDING:
+    if -sign * difference.difference > gate.value + _ROUNDING:
         may_be_chance = not difference.p <= alpha
         chance = "it may be chance" if may_be_chance else "beyond chance"
-        lost = _lost(metric, pairing, rows, less_is_better=less_is_better)
+        lost = _lost(metric, pairing, rows, sign)
         said += (
             f", more than {gate.value:g}: {chance} ({p_equals(difference.p)}); {lost}"
         )
@@ -271,14 +271,11 @@ def _drop(
     return "pass", said
 
 
-def _lost(
-    metric: str, pairing: Pairing, rows: Sequence[int] | None, *, less_is_better: bool
-) -> str:
+def _lost(metric: str, pairing: Pairing, rows: Sequence[int] | None, sign: int) -> str:
     """The queries that lost, those that lost most first."""
-    changes = pairing.differences(metric)
-    gains = (-changes if less_is_better else changes).tolist()
-    places = range(len(gains)) if rows is None else rows
-    lost = sorted((gains[n], n) for n in places if gains[n] < 0)
+    changes = pairing.differences(metric).tolist()
+    places = range(len(changes)) if rows is None else rows
+    lost = sorted((sign * changes[n], n) for n in places if sign * changes[n] < 0)
     shown = [f"{pairing.queries[n]} {changes[n]:+.4f}" for _, n in lost[:_NAMED]]
     more = [f"{len(lost) - _NAMED} more"] if len(lost) > _NAMED else []
     return f"{counted(len(lost), 'query')} lost: {', '.join([*shown, *more])}"

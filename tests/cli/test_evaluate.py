@@ -462,6 +462,29 @@ def test_policies_change_the_mean_and_are_printed(karat: Karat) -> None:
     assert "trec_eval would differ" not in profile.out
 
 
+def test_what_trec_eval_would_do_otherwise_is_said(karat: Karat, folder: Path) -> None:
+    (folder / "odd.run").write_text(
+        "q1 Q0 a 1 2 t\nq1 Q0 b 2 2 t\nq1 Q0 a 3 1 t\nq2 Q0 c 1 1 t\n"
+    )
+    (folder / "odd.qrels").write_text("q1 0 a 1\nq2 0 c 0\nq3 0 d 1\n")
+    given = ("evaluate", "odd.run", "-g", "odd.qrels", "-m", "rr", "-m", "judged@1")
+
+    def told(*options: str) -> list[str]:
+        start, lines = "trec_eval would differ: ", karat(*given, *options).out
+        joined = " ".join(lines.split()).split(start)[1:]
+        return [line.split()[0] + " " + line.split()[1] for line in joined]
+
+    undefined, missing = "queries without", "queries missing"
+    twice, ties = "documents retrieved", "equal scores"
+    assert told() == [undefined, missing, twice]
+    assert told("--ties", "input") == [undefined, missing, twice, ties]
+    assert told("--undefined", "zero") == [missing, twice]
+    assert told("--profile", "trec_eval-9") == []
+    out = " ".join(karat(*given).out.split())
+    assert "relevant gold (1 of 3) count 0 there (here: --undefined zero)" in out
+    assert "missing from the run (1) are refused by version 10" in out
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

@@ -203,6 +203,8 @@ def test_only_unchanged_queries_are_compared() -> None:
     assert found.relabelled == ("q0",)
     assert found["rr"].n == 58
     assert "1 query in both with other gold" in str(found)
+    other = karat.evaluate(NEW, gold={**GOLD, "q0": {"q0-a": 3}}, metrics=["rr"])
+    assert karat.compare(one, other).relabelled == ("q0",)
 
 
 def test_what_was_not_scored_alike_is_refused() -> None:

@@ -101,7 +101,7 @@ def test_a_change_counts_items_and_first_ranks(both: Comparison) -> None:
 
 
 def test_queries_that_changed_show_the_ranks_of_their_gold() -> None:
-    long = "a-document-whose-name-is-long"
+    long = "z-document-whose-name-is-long"
     names = [long, *"bcdef"]
     gold = {"q1": names, "q2": ["a"], "q3": ["a"], "q4": ["a"]}
     old = {"q1": names, "q2": ["x", "a"], "q3": ["x", "y", "a"], "q4": ["a"]}
@@ -119,7 +119,7 @@ def test_queries_that_changed_show_the_ranks_of_their_gold() -> None:
     assert table.rows == [
         [
             *("q1", asked["q1"][:60], "1.0000", "0.5000", "-0.5000"),
-            "a-document-whose-name-is 1→2, b 2→3, c 3→4, d 4→5, 1 more",
+            "z-document-whose-name-is 1→2, b 2→3, c 3→4, d 4→5, 1 more",
         ],
         ["q2", "What is a?", "0.5000", "1.0000", "+0.5000", "a 2→1"],
         ["q3", "", "0.3333", "1.0000", "+0.6667", "a 3→1"],

@@ -59,8 +59,7 @@ def of_slices() -> Iterator[str]:
     """What kinds of queries and documents there are, and how they fare."""
     asked = [
         "How much is 5?",
-        "Which of the many roads that lead from the old harbour to the new mill are the "
-        "ones that nobody has used since Monday?",
+        f"Which of {'the many old ' * 4} roads has nobody used since Monday?",
         "Where is no harbour for small boats?",
         "\u041a\u0442\u043e \u043a\u0443\u043f\u0438\u043b \u0434\u043e\u043c?",
     ]

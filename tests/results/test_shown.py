@@ -9,7 +9,7 @@ import pytest
 
 import karat
 from karat import Evaluation
-from karat.extend import DataError, Document, MetricScores, Query
+from karat.extend import DataError, Document, FormatError, MetricScores, Query
 
 RUN: dict[str, Any] = {
     "q1": [Document("a", "Rye."), Document("b", "Oats.")],
@@ -166,6 +166,7 @@ def test_parts_are_merged_in_their_order() -> None:
 def test_scores_have_defaults_that_say_nothing() -> None:
     column = MetricScores("rr", np.array([1.0, 0.5]))
     assert (column.undefined, column.failed, column.n, column.mean) == (0, 0, 2, 0.75)
+    assert (column.bounds, column.binary, column.depth) == ((0.0, 1.0), False, None)
 
 
 def test_an_undefined_score_is_refused_where_asked() -> None:
@@ -180,6 +181,9 @@ def test_an_undefined_score_is_refused_where_asked() -> None:
 def test_a_diagnosis_is_written_as_its_name_says(end: str, tmp_path: Path) -> None:
     found = karat.diagnose({"q": ["b", "a"]}, gold={"q": ["a"]}, k=1)
     found.save(tmp_path / "found.json")
+    assert karat.Diagnosis.load(tmp_path / "found.json") == found
+    with pytest.raises(FormatError, match="not a saved comparison"):
+        karat.Comparison.load(tmp_path / "found.json")
     text = found.write(end)
     assert text.endswith("\n")
     if end == "json":
@@ -247,3 +251,13 @@ def test_the_share_of_good_questions_is_told() -> None:
     assert checked(checked_good=0, checked_size=10)[0].startswith("10 questions were")
     (one,) = checked(checked="bad")
     assert one.startswith("1 question was checked by people: 0% are good")
+
+
+def test_a_profile_has_its_own_defaults_where_none_is_spelled() -> None:
+    run, gold = {"q": ["a", "b", "c"]}, {"q": {"c": 1}}
+    names = ["rbp", "rbp(p=0.8)", "rbp(0.8)", "rbp(p=0.5)"]
+    theirs = karat.evaluate(run, gold=gold, metrics=names, profile="trec_eval-10")
+    assert [*theirs] == ["rbp", "rbp(p=0.8)", "rbp(p=0.5)"]
+    assert [*theirs.means.values()] == pytest.approx([0.081, 0.128, 0.125])
+    plain = karat.evaluate(run, gold=gold, metrics="rbp")
+    assert plain.means == {"rbp": pytest.approx(0.128)}

@@ -238,7 +238,7 @@ class Difference:
     @property
     def more_queries(self) -> float:
         """How many more queries like these would settle a difference of this size."""
-        alpha = ALPHA * min(1.0, self.p / max(self.adjusted_p, _TINY))
+        alpha = ALPHA * self.p / max(self.adjusted_p, _TINY)
         return max(1.0, self.queries_for(self.difference, alpha) - self.n)
 
     def queries_for(self, difference: float, alpha: float = ALPHA) -> float:
