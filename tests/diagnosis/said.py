@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import karat
 from tests.diagnosis import planted
@@ -46,7 +47,7 @@ def of_labels() -> Iterator[str]:
     """What is said of wrong labels of every kind."""
     errors = Errors(planted.self_made(random.Random(9), 500), random.Random(4))
     errors.plant(2)
-    options = {"corpus": errors.corpus, "queries": errors.queries, "k": K}
+    options: Any = {"corpus": errors.corpus, "queries": errors.queries, "k": K}
     for runs in (errors.runs, errors.runs[:1], []):
         found = karat.doctor(errors.gold, runs=runs, **options)
         yield from (
@@ -63,7 +64,9 @@ def of_slices() -> Iterator[str]:
         "Where is no harbour for small boats?",
         "\u041a\u0442\u043e \u043a\u0443\u043f\u0438\u043b \u0434\u043e\u043c?",
     ]
-    run, gold, corpus, queries = {}, {}, {}, {}
+    run: dict[str, Any] = {}
+    gold, queries = {}, {}
+    corpus = {"x": "Rye."}
     for number in range(100):
         query, kind = f"q{number}", number % 4
         folder = ("wiki/", "note-", "", "7:")[kind]
@@ -73,7 +76,7 @@ def of_slices() -> Iterator[str]:
         run[query] = [{"id": name if hit else "x", "source": "web"} for name in names]
         corpus |= dict.fromkeys(names, asked[kind] * (1 + number // 30))
     samples = [{"id": query, "retrieved": row} for query, row in run.items()]
-    options = {"corpus": {**corpus, "x": "Rye."}, "queries": queries, "k": K}
+    options: Any = {"corpus": corpus, "queries": queries, "k": K}
     found = karat.diagnose(samples, gold=gold, **options)
     for one in (*found.slices, *found.document_slices):
         shares = (one.recall, one.others, one.p, one.adjusted_p)
@@ -88,7 +91,8 @@ def of_mistake(name: str) -> Iterator[str]:
     found = karat.diagnose(
         case.run, gold=case.gold, corpus=case.corpus, queries=case.queries, k=K
     )
-    yield from (one.sentence for one in (*found.findings, *found.todos))
+    yield from (one.sentence for one in found.findings)
+    yield from (todo.sentence for todo in found.todos)
     yield from islice(misses_of(found), SOME)
 
 
