@@ -111,7 +111,8 @@ bench-scale: $(VENV)/dev ## what large runs in Parquet cost, by rows; ROWS=8 for
 model: $(VENV)/llm ## install a small real model, and judge with it
 	$(BIN)/python -m pytest -q -m llm
 
-soak: $(VENV)/dev ## kill a judged run a hundred times, and let fifty clients label for a minute; nothing may be lost
+soak: $(VENV)/dev ## kill what writes a thousand times, and let fifty clients label for a minute; nothing may be lost
+	KARAT_KILLS=250 $(BIN)/python -m pytest -q -n 0 tests/test_kills.py
 	KARAT_KILLS=100 $(BIN)/python -m pytest -q tests/llm/test_kills.py
 	KARAT_LOAD_SECONDS=60 $(BIN)/python -m pytest -q -n 0 tests/web/test_load.py
 

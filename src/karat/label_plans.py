@@ -106,7 +106,7 @@ class LabelPlan:
             sane = all(0 < label.probability <= 1 for label in labels)
         except DataError as error:
             sane, problem, line = False, error.problem, error.line
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, OverflowError):
             sane = False
         if not sane:
             raise DataError(
@@ -192,7 +192,7 @@ def _draw_queries(
 ) -> Iterator[PlannedLabel]:
     sizes = [len(row) for row in labels.values()]
     # By the mean size, not by the sizes of those drawn, or small ones come more often.
-    count = min(len(sizes), int(budget * len(sizes) / max(sum(sizes), 1)))
+    count = min(len(sizes), budget * len(sizes) // max(sum(sizes), 1))
     if count < FEWEST_LABELLED:
         least = math.ceil(FEWEST_LABELLED * sum(sizes) / max(len(sizes), 1))
         must_be = f"at least {least}, which is {FEWEST_LABELLED} queries"
@@ -233,7 +233,7 @@ def _draw_pairs(
     drawn: list[PlannedLabel] = []
     for grade in np.unique(grades):
         places = np.flatnonzero(grades == grade)
-        share = len(places) * budget / len(pairs)
+        share = len(places) * min(budget, len(pairs)) / len(pairs)
         count = min(len(places), max(1, round(share)))
         for place in random.choice(places, count, replace=False):
             query, document, _ = pairs[place]

@@ -8,26 +8,38 @@ import bz2
 import gzip
 import io
 import json
+import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 from typing import Any
+from urllib.parse import quote, urlencode
 
 import pyarrow as pa
 import yaml
 from pyarrow import parquet
 
-from karat import evaluate
+from karat import evaluate, history, plan_labels
+from karat.extend import workbench
 from tests.fuzz.material import (
+    ADDRESSES,
+    ASKED,
     CORPUS,
+    DECISIONS,
     FIELDS,
     FILE_NAMES,
+    HEADERS,
+    LABELS,
     METRICS,
+    NAMES,
     ODD,
     PAPERS,
     PARAMETERS,
     PIECES,
+    QUESTIONS,
     RUN,
     SAMPLES,
     SETTINGS,
@@ -70,6 +82,7 @@ def make_case(seed: int, number: int, only: str | None = None) -> Case:
     makers: tuple[Callable[[Random], Case], ...] = (
         *(_text_file, _value_file, _value_file, _columns, _columns, _object),
         *(_saved, _saved, _settings, _spelling, _packed, _folder, _written),
+        *(_store, _request, _request, _decisions, _plan, _address),
     )
     maker = chance.choice([m for m in makers if only in {None, m.__name__[1:]}])
     return maker(chance)
@@ -320,3 +333,184 @@ def _written(chance: Random) -> Case:
     letters = "ab,;|\"'\r\n\t #{}[]=\\\u2028\u00e9\u4e2d0-."
     texts = ["".join(chance.choices(letters, k=chance.randint(1, 6))) for _ in range(6)]
     return Case("written", value=[*dict.fromkeys(t.strip() or "x" for t in texts)])
+
+
+@cache
+def _history() -> bytes:
+    """A store with two runs of two projects, labels, and two versions of gold."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "store.db")
+        with history.open(path) as store:
+            for project in ("help", "other"):
+                for name in ("old", "new"):
+                    rows = SAMPLES if name == "old" else SAMPLES[::-1]
+                    metrics = ["rr", "ndcg@5"]
+                    result = evaluate(rows, metrics=metrics, keep=5, name=name)
+                    store.push(result, project=project, branch="main", at="2026-01-01")
+                store.label(LABELS, project=project, at="2026-01-02")
+        return path.read_bytes()
+
+
+def _store(chance: Random) -> Case:
+    """A history store that is damaged, or whose rows say something else."""
+    data = _history()
+    if chance.random() < 0.3:
+        return Case("store", {"store.db": _damaged(chance, data, 2)})
+    db = sqlite3.connect(":memory:")
+    # A database in memory has no log beside it.
+    db.deserialize(data[:18] + b"\1\1" + data[20:])
+    tables = db.execute("select name from sqlite_master where type='table'").fetchall()
+    for _ in range(chance.randint(1, 2)):
+        (table,) = chance.choice(tables)
+        columns = db.execute(f"select name from pragma_table_info('{table}')")
+        (column,) = chance.choice(columns.fetchall())
+        cells = db.execute(f"select {column} from {table}").fetchall()
+        if not cells:
+            continue
+        (cell,) = chance.choice(cells)
+        odd = _odd_cell(chance, cell)
+        try:
+            change = f"update or ignore {table} set {column}=? where {column} is ?"
+            db.execute(change, (odd, cell))
+        except (sqlite3.Error, OverflowError, UnicodeError):
+            db.rollback()  # not a value of this column
+    db.commit()
+    data = db.serialize()
+    db.close()
+    return Case("store", {"store.db": data[:18] + b"\2\2" + data[20:]})
+
+
+def _odd_cell(chance: Random, cell: Any) -> Any:
+    """Another value for a cell: of any kind, damaged, or odd inside."""
+    if isinstance(cell, bytes) and chance.random() < 0.6:
+        return _damaged(chance, cell, 1)
+    if isinstance(cell, str) and cell[:1] in ("{", "[") and chance.random() < 0.7:
+        return _dumped(changed(chance, json.loads(cell), 1), "json").decode()
+    odd = chance.choice(ODD)
+    return odd if isinstance(odd, bytes | int | float | str | None) else str(odd)
+
+
+@cache
+def _routes() -> list[tuple[str, str]]:
+    routes: Any = workbench("none.db").routes
+    return [(m, one.path) for one in routes for m in sorted(one.methods or ["GET"])]
+
+
+def _text(chance: Random, good: tuple[str, ...]) -> str:
+    """One of the texts that are as they should be, or an odd one."""
+    return chance.choice(good) if chance.random() < 0.7 else str(chance.choice(ODD))
+
+
+def _request(chance: Random) -> Case:
+    """Some requests to a server: method, address, headers and body."""
+    sent = []
+    for _ in range(chance.randint(1, 3)):
+        method, path = chance.choice(_routes())
+        project = _text(chance, ("help", "other"))
+        for part in [p for p in path.split("/") if p.startswith("{")]:
+            own = project if part == "{project}" else _text(chance, NAMES)
+            quoted = quote(own, safe="", errors="surrogatepass")
+            path = path.replace(part, quoted if chance.random() < 0.95 else own)
+        pairs = [
+            (chance.choice((*ASKED, *FIELDS)), _text(chance, NAMES))
+            for _ in range(chance.choice((0, 1, 1, 2, 3)))
+        ]
+        asked = urlencode(pairs, errors="surrogatepass").encode()
+        address = path.encode("utf-8", "surrogatepass")
+        if chance.random() < 0.1:
+            address = _damaged(chance, address, 1)
+        if chance.random() < 0.1:
+            asked = _damaged(chance, asked, 1)
+        body = b"" if method in {"GET", "HEAD"} else _body(chance, path, asked)
+        headers = {"host": "127.0.0.1"}
+        if chance.random() < 0.3:
+            name = chance.choice([*HEADERS])
+            headers[name] = _text(chance, HEADERS[name])
+            if headers.get("content-encoding") == "gzip":
+                body = gzip.compress(body, mtime=0)
+                body = _damaged(chance, body, 1) if chance.random() < 0.5 else body
+        sent.append((method, address, asked, headers, body))
+    return Case("request", {"store.db": _history()}, value=sent)
+
+
+def _body(chance: Random, path: str, asked: bytes) -> bytes:
+    value: Any = chance.choice(_evaluations()) if "runs" in path else LABELS
+    if chance.random() < 0.7:
+        value = changed(chance, value, 2)
+    data = asked if path.startswith(("/settings", "/demo")) else _dumped(value, "json")
+    return _damaged(chance, data, 2) if chance.random() < 0.15 else data
+
+
+def _rows(chance: Random, good: Any, *, odd: bool) -> bytes:
+    data = _dumped(changed(chance, good) if odd else good, "jsonl")
+    return _damaged(chance, data, 2) if odd and chance.random() < 0.2 else data
+
+
+def _decisions(chance: Random) -> Case:
+    """Generated questions, and what people decide on them; one of both is odd."""
+    which = chance.random() < 0.5
+    files = {
+        "questions.jsonl": _rows(chance, QUESTIONS, odd=which),
+        "decisions.jsonl": _rows(chance, DECISIONS, odd=not which),
+    }
+    arguments = ["label", "apply", *files, "-o", "kept.jsonl"]
+    if which and chance.random() < 0.4:
+        arguments = ["label", "questions.jsonl", "-o", "check.html"]
+    return Case("decisions", files, value=arguments)
+
+
+@cache
+def _plans() -> list[Any]:
+    judged = {f"q{n}": {"d1": n % 2, "d2": 1, "d3": 0} for n in range(12)}
+    run = {query: ["d2", "d1"] for query in judged}
+    plans = [plan_labels(judged, [run], budget=30, pairs=pairs) for pairs in (0, 1)]
+    people = {
+        "q0": {"d1": 0, "d2": 1, "d3": 0},
+        **{f"q{n}": {"d1": 1, "d2": 0, "d3": 0} for n in range(1, 12)},
+    }
+    return [judged, people, run, *(plan.rows() for plan in plans)]
+
+
+def _plan(chance: Random) -> Case:
+    """Labels of a judge and of people, a run and a plan; one of them is odd."""
+    judged, people, run, *plans = _plans()
+    goods = (judged, people, run, chance.choice(plans))
+    names = ("judged.json", "people.json", "run.json", "todo.jsonl")
+    odd = chance.choice((0, 1, 2, 3, 3, 3))
+    files = {
+        name: _rows(chance, good if name == "todo.jsonl" else [good], odd=number == odd)
+        for number, (name, good) in enumerate(zip(names, goods, strict=True))
+    }
+    budget = _text(chance, ("30", "12", "1000"))
+    metric = chance.choice(("precision@2", "rr", "ndcg@2", "dcg@2"))
+    three = [f"--{name.partition('.')[0]}={name}" for name in names[:2]]
+    value = chance.choice(
+        (
+            ["plan", *names[:1], *names[2:3], "--budget", budget, "-o", "new.jsonl"],
+            ["plan", *names[:1], *names[2:3], "--budget=30", "--pairs", "-o", "n.csv"],
+            ["new", "todo.jsonl", "-o", "label.html"],
+            ["apply", "todo.jsonl", "-o", "gold.json"],
+            *[["run.json", *three, "--plan", "todo.jsonl", "-m", metric]] * 4,
+        )
+    )
+    start = "evaluate" if value[0] == "run.json" else "label"
+    return Case("plan", files, value=[start, *(v.replace("\0", "") for v in value)])
+
+
+def _address(chance: Random) -> Case:
+    """The address of a retriever, put together of odd parts."""
+    parts = [_text(chance, good) for good in ADDRESSES]
+    text = "".join(parts)
+    if chance.random() < 0.3:
+        at = chance.randrange(len(text) + 1)
+        text = text[:at] + chance.choice((*PIECES, "{", "%", "#", "\u2028")) + text[at:]
+    arguments = ["retrieve", f"--http={text}", "--queries=queries.json", "-o=run.jsonl"]
+    if chance.random() < 0.3:
+        body = _dumped(changed(chance, {"q": "{query}", "n": ["{k}"]}), "json").decode()
+        arguments.append(f"--body={body}")
+    if chance.random() < 0.2:
+        arguments.append(f"--header={_text(chance, ('X-Key', 'Host'))}={text[:40]}")
+    arguments += ["--max-attempts=1", "--timeout=1", "-k=2"]
+    queries = {"q1": "rye", "q2": str(chance.choice(ODD))}
+    files = {"queries.json": _dumped(queries, "json")}
+    return Case("address", files, value=[a.replace("\0", "") for a in arguments])

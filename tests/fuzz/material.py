@@ -153,6 +153,61 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "validate": {"limit": 5, "role": "run", "gold": "gold.json", "map": {"id": "q"}},
     "judging": {"model": "m", "base_url": "http://localhost:1/v1", "max_tokens": 100},
 }
+LABELS: list[dict[str, Any]] = [
+    {"query": "q1", "document": "d9", "grade": 1, "who": "ann", "why": "It says so."},
+    {"query": "q2", "document": "d2", "grade": "can't tell", "who": "bo"},
+]
+NAMES = (
+    *("q1", "q2", "1", "2", "3", "0", "latest.qrels", "1.jsonl", "latest.json"),
+    *("main", "grain", "rr", "ndcg@5", "1,2", "2026-01-01", "add", "remove", "read"),
+)
+"""What parts of the server's addresses may be."""
+ASKED = (
+    *("runs", "run", "metric", "branch", "tag", "since", "n", "commit", "token"),
+    *("first", "second", "name", "role", "project", "remove"),
+)
+HEADERS: dict[str, tuple[str, ...]] = {
+    "host": ("127.0.0.1:8600", "localhost", "[::1]:1", "example.com", "[::1"),
+    "origin": ("http://127.0.0.1", "null", "http://example.com"),
+    "content-encoding": ("gzip", "gzip", "identity", "br"),
+    "content-type": ("application/json", "multipart/form-data; boundary=x"),
+    "content-length": ("0", "5", "-1"),
+    "cookie": ("karat-=x", "karat-8600=; karat-=", "a=b; c"),
+    "authorization": ("Bearer x", "Basic eDp5", "Bearer "),
+    "accept": ("text/html", "application/json"),
+}
+QUESTIONS: list[dict[str, Any]] = [
+    {
+        "id": f"q{n}",
+        "query": "Which grain is rye?",
+        "relevant": [{"id": f"d{n}", "grade": 3, "source": "model:m"}],
+        "spans": [{"source": f"d{n}", "start": 0, "end": 9, "id": "span-1"}],
+        "reference": "A grain.",
+        "claims": [{"id": "c1", "text": "Rye is a grain."}],
+        "tags": ["hops-1", "plain"],
+        "metadata": {
+            "checks": {"alone": "yes"},
+            "claim_spans": [[1]],
+            "prompts": "1",
+            "checked": "",
+        },
+    }
+    for n in range(3)
+]
+DECISIONS: list[dict[str, Any]] = [
+    {"query": "q0", "decision": "keep", "who": "ann", "when": "2026-01-01"},
+    {"query": "q1", "decision": "fix", "question": "Is rye?", "reference": "Yes."},
+    {"query": "q2", "decision": "drop", "who": "bo", "why": "It is vague."},
+]
+ADDRESSES = (
+    ("http://", "https://", "HTTP://", "ftp://", "file://", "//", "unix:", ""),
+    ("", "", "", "me@", "me:secret@", ":@", "%40@"),
+    ("127.0.0.1", "[::1]", "localhost", "[::1", "0x7f.1", "grüße.test", "xn--a", ""),
+    ("", ":9", ":0", ":65536", ":-1", ":x", ":٣", ":", ":9:9"),
+    ("/search", "/{query}", "", "/../a", "/%zz", "/ü", "/{k}/{query}/{x}"),
+    ("", "?q={query}", "?q={query}&k={k}", "?api_key=x&q={query}", "?{query}", "#{k}"),
+)
+"""Schemes, users, hosts, ports, paths and queries of the addresses of retrievers."""
 METRICS = (*SHIPPED, "map", "mrr", "P", "map_cut")
 PARAMETERS = (
     "p",

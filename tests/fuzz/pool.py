@@ -7,6 +7,7 @@ was at is noted and another process goes on behind it.
 """
 
 import argparse
+import asyncio
 import contextlib
 import io
 import logging
@@ -14,6 +15,7 @@ import os
 import resource
 import shutil
 import signal
+import socket
 import sys
 import tempfile
 import time
@@ -29,6 +31,7 @@ from karat import (
     KaratError,
     compare,
     evaluate,
+    history,
     load,
     read_corpus,
     read_gold,
@@ -36,11 +39,11 @@ from karat import (
     read_samples,
 )
 from karat.cli import main as command_line
-from karat.extend import Policies
+from karat.extend import Policies, workbench
 from karat.reading.readers import read as read_input, validate
 from karat.reading.write import write
 from tests.fuzz.inputs import Case, make_case
-from tests.fuzz.material import SAMPLES
+from tests.fuzz.material import LABELS, SAMPLES
 
 __all__ = ["Finding", "fuzz", "read"]
 
@@ -78,8 +81,12 @@ def read(case: Case) -> None:
         match case.kind:
             case "saved":
                 _use_saved(next(iter(case.files)))
-            case "settings":
+            case "settings" | "decisions" | "plan" | "address":
                 _use_settings(case.value)
+            case "store":
+                _use_store("store.db")
+            case "request":
+                asyncio.run(_use_server("store.db", case.value))
             case "spelling":
                 str(evaluate(SAMPLES, metrics=[case.value]).to_json())
             case "written":
@@ -140,6 +147,70 @@ def _use_written(names: list[str]) -> None:
         rankings = [dict(r.rankings(Policies())) for r in (run, again) if r]
         found = [{q: [d.id for d in ds] for q, ds in r.items()} for r in rankings]
         assert found[0] == found[-1], f"{format} is read as something else"
+
+
+def _use_store(path: str) -> None:
+    result = evaluate(SAMPLES, metrics=["rr"], keep=3)
+    with history.open(path) as store:
+        for use in (
+            lambda: store.runs("help", tag="rye"),
+            lambda: [store.evaluation(n).to_json() for n in (1, 2)],
+            lambda: [store.evaluation(n, "q1") for n in (1, 2)],
+            lambda: compare(store.scores(1), store.scores(2)).to_dict(),
+            lambda: store.rankings(1, 2),
+            lambda: store.query_scores("q1", "help"),
+            lambda: store.intervals("rr", [1, 2]),
+            lambda: store.texts(["d1", "d9"], "help"),
+            lambda: store.gold("help"),
+            lambda: store.gold("help", 1),
+            lambda: store.gold_changes(0, store.gold_version("help"), "help"),
+            lambda: store.labels("help"),
+            lambda: store.tokens.find("x"),
+            lambda: store.label(LABELS, project="help"),
+            lambda: store.undo(1, who="ann", project="help"),
+            lambda: store.replace_gold(read_gold(_GOLD), project="help"),
+            lambda: store.push(result, project="help"),
+        ):
+            with contextlib.suppress(KaratError):
+                use()
+    _use_settings(["history", path, "--project", "help", "-o", "site"])
+
+
+async def _use_server(path: str, requests: list[Any]) -> None:
+    app = workbench(path, name="owner")
+    desk = app.state.desk
+    session = desk.sign_in(desk.link)
+    for method, address, asked, headers, body in requests:
+        sent = {"authorization": f"Bearer {session}", **headers}
+        scope: dict[str, Any] = {
+            "type": "http",
+            "method": method,
+            "scheme": "http",
+            "server": ("127.0.0.1", 8600),
+            "raw_path": address,
+            "query_string": asked,
+            "headers": [
+                (name.encode(), text.encode("latin-1", "replace"))
+                for name, text in sent.items()
+            ],
+        }
+        answers: list[Any] = []
+
+        async def receive(body: bytes = body) -> dict[str, Any]:
+            return {"type": "http.request", "body": body}
+
+        async def send(message: Any, answers: list[Any] = answers) -> None:
+            answers.append(message)
+
+        await app(scope, receive, send)
+        status = answers[0]["status"]
+        assert status < 500, f"{method} {address!r} is answered with {status}"
+        assert not answers[-1].get("more_body"), f"{address!r} has no end"
+    desk.close()
+
+
+def _refuse(*_: Any, **__: Any) -> None:
+    raise ConnectionRefusedError("no network here")
 
 
 def fuzz(
@@ -204,6 +275,8 @@ def _work(seed: int, numbers: range, note: Path, only: str | None) -> None:
     warnings.simplefilter("ignore")
     sys.stdin = Path(os.devnull).open(encoding="utf-8")  # noqa: SIM115
     logging.getLogger("karat").setLevel(logging.CRITICAL)
+    # What odd addresses lead to is asked for nothing.
+    socket.getaddrinfo = socket.socket.connect = _refuse  # type: ignore[assignment,method-assign]
     found = ""
     # A process forked from a large one begins with all that one has.
     peak = max(_MEGABYTES, _peak() + _MEGABYTES - _OWN)

@@ -307,6 +307,63 @@ def test_layouts_move_forward_with_a_copy(
         Store(path)
 
 
+def use_all(path: Path) -> None:
+    """Read every table of a store, and write to it."""
+    with Store(path) as store:
+        store.evaluation(store.runs()[0].id)
+        store.label([label("q0", "d7", 3)])
+        store.tokens.find("secret")
+        store.push(result(dict.fromkeys(QUERIES, DOCUMENTS[:4])))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "text set body=x'00'",
+        "text set body='Rye.'",
+        "document set place='['",
+        "query set tags='[[1]]'",
+        "query set gold='{'",
+        "query set name='other'",
+        "query_set set ids='{\"q0\": 1}'",
+        "run set documents=x'00'",
+        "run set depth=2147483648",
+        "run set head='[]'",
+        "run set name=x'ff'",
+        "score set value=x'00'",
+        "score set mean='high'",
+        "project set version='new'",
+    ],
+)
+def test_rows_that_karat_did_not_write_are_a_sentence(
+    tmp_path: Path, change: str
+) -> None:
+    path = tmp_path / "history.db"
+    documents = [{"id": d, "text": d, "source": "s", "start": 1} for d in DOCUMENTS]
+    samples = [{"id": q, "retrieved": documents, "relevant": ["d1"]} for q in QUERIES]
+    with Store(path) as store:
+        store.push(evaluate(samples, metrics=METRICS, keep=20))
+    db = sqlite3.connect(path)
+    db.execute(f"update or ignore {change}")
+    db.commit()
+    db.close()
+    with pytest.raises(DataError, match=r"history\.db: "):
+        use_all(path)
+
+
+def test_a_damaged_file_is_a_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    with Store(path) as store:
+        store.push(result(dict.fromkeys(QUERIES, DOCUMENTS)))
+        store.tokens.add("ann", "read")
+    data = path.read_bytes()
+    size = 4096
+    for page in range(1, len(data) // size):
+        path.write_bytes(data[: page * size] + b"\xff" * size + data[-size:])
+        with pytest.raises(DataError, match=r"history\.db: "):
+            use_all(path)
+
+
 WRITER = """
 import sys
 from karat.history import Store

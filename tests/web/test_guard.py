@@ -1,5 +1,6 @@
 """Every route without a token, with each role, from other hosts and pages, damaged."""
 
+import asyncio
 import gzip
 import html
 import json
@@ -196,6 +197,31 @@ def test_no_address_leads_to_another_host(serve: Callable[[], Served]) -> None:
     address = f"//evil.test/%2e%2e?token={served.link}"
     scope = served.client.get(f"{BASE}{address}")
     assert scope.headers["location"].startswith("/evil.test")
+
+
+def test_addresses_that_are_no_utf_8_are_refused(serve: Callable[[], Served]) -> None:
+    served = serve()
+    answer = served.ask("admin", "GET", "/api/p/help/queries/%E9%B5")
+    assert (answer.status_code, "in UTF-8" in answer.text) == (400, True)
+    answer = served.ask("admin", "GET", "/p/help?tag=%E9%B5")
+    assert answer.status_code == 200
+    # A server may hand on what no browser sends.
+    sent: list[Any] = []
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "scheme": "http",
+        "server": ("127.0.0.1", 8600),
+        "raw_path": b"/api/health",
+        "query_string": b"tag=\xe9\xb5",
+        "headers": [(b"host", b"127.0.0.1")],
+    }
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    asyncio.run(served.client.app(scope, None, send))  # type: ignore[arg-type]
+    assert sent[0]["status"] == 200
 
 
 def test_a_removed_token_opens_nothing(serve: Callable[[], Served]) -> None:

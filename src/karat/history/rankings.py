@@ -124,8 +124,8 @@ def read_rankings(
     known = _documents(db, [table[chosen] for table in tables])
     for (run, depth, _, *blobs), table in zip(rows, tables, strict=True):
         scores = np.frombuffer(blobs[0], "<f8").reshape(-1, depth)[:, :most].tolist()
-        ranks = _table(blobs[1], depth)[:, :most].tolist()
-        ranks = ranks or [[0] * table.shape[1]] * len(table)
+        own_ranks = _table(blobs[1], depth)[:, :most]
+        ranks = (own_ranks if own_ranks.size else np.zeros_like(table)).tolist()
         cutoffs: Any = _table(blobs[2], 1).ravel().tolist() or [None] * len(table)
         for row, numbers in enumerate(table.tolist()):
             if numbers[0] == _FAILED or not (among is None or row in among):

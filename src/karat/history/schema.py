@@ -1,15 +1,27 @@
 """The layout of a history store: SQL in one place, and how older files catch up."""
 
 import sqlite3
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
+from types import FunctionType
+from typing import Any, TypeVar
 
-from karat.errors import DataError
+from karat.errors import DataError, FormatError, KaratError
 from karat.reading.files import gc_paused
+from karat.reading.source import placed
 
 _APPLICATION = 0x6B617261
 _WAIT = 60.0
+# What comes of reading rows that are not as they were written.
+_DAMAGE = (
+    *(sqlite3.Error, zlib.error, ValueError, TypeError, LookupError),
+    *(AttributeError, OverflowError),
+)
+_HINT = "if it is damaged, karat push makes another of saved results"
+_Class = TypeVar("_Class", bound=type)
 
 MIGRATIONS: tuple[str, ...] = (
     """
@@ -64,7 +76,7 @@ def connect(path: Path) -> sqlite3.Connection:
             path, timeout=_WAIT, isolation_level=None, check_same_thread=False
         )
         _prepare(db, path)
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         problem = f"cannot be opened as a history store: {error}"
         raise DataError(problem, path=str(path)) from None
     return db
@@ -84,6 +96,7 @@ def _prepare(db: sqlite3.Connection, path: Path) -> None:
         )
     db.execute("pragma journal_mode=wal")
     if layout == len(MIGRATIONS):
+        _check_types(db, path)
         return
     if tables:
         copy = path.with_name(f"{path.name}.layout-{layout}")
@@ -99,6 +112,24 @@ def _prepare(db: sqlite3.Connection, path: Path) -> None:
         db.execute(f"pragma user_version={len(MIGRATIONS)}")
 
 
+def _check_types(db: sqlite3.Connection, path: Path) -> None:
+    """Refuse cells of another type than their column, which SQLite does not."""
+    tables: dict[str, list[str]] = {}
+    for table, column, kind, required in db.execute(
+        "select m.name, c.name, lower(c.type), c.pk or c.'notnull' "
+        "from sqlite_master as m join pragma_table_info(m.name) as c "
+        # These two are as large as the corpus, and what is read of them is decoded.
+        "where m.type='table' and m.name not in ('text', 'document')"
+    ):
+        types = f"'{kind}'" if required else f"'{kind}', 'null'"
+        tables.setdefault(table, []).append(f"typeof({column}) not in ({types})")
+    for table, wrong in tables.items():
+        odd = f"select 1 from {table} where {' or '.join(wrong)} limit 1"  # noqa: S608
+        if db.execute(odd).fetchone():
+            problem = f"its table {table!r} holds what karat does not write"
+            raise DataError(problem, path=str(path), hint=_HINT)
+
+
 @contextmanager
 def transaction(db: sqlite3.Connection) -> Iterator[None]:
     """All or nothing; other writers wait."""
@@ -109,3 +140,30 @@ def transaction(db: sqlite3.Connection) -> Iterator[None]:
     except UnicodeEncodeError as error:
         problem = f"{error.object[:40]!r} holds half a character, which no store takes"
         raise DataError(problem) from None
+
+
+def names_damage(owner: _Class) -> _Class:
+    """Have public methods name the file at `path` where it holds what none can read."""
+    for name, method in [*vars(owner).items()]:
+        if isinstance(method, FunctionType) and not name.startswith("_"):
+            setattr(owner, name, _guarded(method))
+    return owner
+
+
+def _guarded(method: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(method)
+    def call(self: Any, *args: Any, **options: Any) -> Any:
+        try:
+            return method(self, *args, **options)
+        except FormatError as error:
+            raise placed(error, path=str(self.path)) from None
+        except KaratError:
+            raise
+        except _DAMAGE as error:
+            raise DataError(
+                f"cannot be read or written: {type(error).__name__}: {error}",
+                path=str(self.path),
+                hint=_HINT,
+            ) from error
+
+    return call

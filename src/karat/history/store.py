@@ -25,7 +25,7 @@ from karat.data.runs import Document
 from karat.errors import UnknownNameError, UsageError
 from karat.history.gold import GoldChange, StoredGold, StoredLabel
 from karat.history.rankings import add_rankings, read_rankings
-from karat.history.schema import connect, transaction
+from karat.history.schema import connect, names_damage, transaction
 from karat.history.scoring import (
     Change,
     RunFacts,
@@ -98,6 +98,7 @@ class Rescored(NamedTuple):
     labels: tuple[int, ...] = ()
 
 
+@names_damage
 class Store(AbstractContextManager["Store"]):
     """A history store; a `with` block closes it.
 
@@ -118,7 +119,7 @@ class Store(AbstractContextManager["Store"]):
     def __init__(self, path: str | PathLike[str]) -> None:
         self.path = Path(path)
         self._db = connect(self.path)
-        self.tokens = StoredTokens(self._db)
+        self.tokens = StoredTokens(self.path, self._db)
 
     def __exit__(self, *stop: object) -> None:
         self.close()
@@ -367,13 +368,15 @@ class Store(AbstractContextManager["Store"]):
                 failures={n: reasons[p] for n, p in enumerate(places) if p in reasons},
             )
         told = [known[query] for query in names]
+        every = {tags for _, tags, _ in told}
+        tagged = {t: from_plain(tuple[str, ...], json.loads(t), "tags") for t in every}
         return replace(
             own.head,
             queries=names,
             columns=columns,
             missing=own.head.missing[places],
             facts={
-                query: Query(query, text, None, (*json.loads(tags),))
+                query: Query(query, text, None, tagged[tags])
                 for query, (text, tags, _) in zip(names, told, strict=True)
             },
             fingerprints=[fingerprint or "" for *_, fingerprint in told],

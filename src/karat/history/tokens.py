@@ -4,10 +4,11 @@ import secrets
 import sqlite3
 from collections.abc import Mapping
 from hashlib import sha256
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from karat.errors import UnknownNameError, UsageError
-from karat.history.schema import transaction
+from karat.history.schema import names_damage, transaction
 
 ROLES: Final[Mapping[str, tuple[str, ...]]] = {
     "read": ("read",),
@@ -27,10 +28,12 @@ class Token(NamedTuple):
     at: str = ""
 
 
+@names_damage
 class StoredTokens:
     """The tokens in a store's table."""
 
-    def __init__(self, db: sqlite3.Connection) -> None:
+    def __init__(self, path: Path, db: sqlite3.Connection) -> None:
+        self.path = path
         self._db = db
 
     def every(self) -> list[Token]:

@@ -168,7 +168,10 @@ def segment(name: str) -> str:
 
 def name_in(part: str) -> str:
     """The id that a part of an address stands for."""
-    name = unquote(part, errors="surrogatepass")
+    try:
+        name = unquote(part, errors="surrogatepass")
+    except UnicodeDecodeError:
+        raise HTTPException(400, "an address must be in UTF-8") from None
     return _DOTS.get(name, name)
 
 
@@ -187,6 +190,9 @@ class Guard:
             return
         # Ids are one part of the path, whatever they hold: it is split before decoding.
         scope["path"] = scope["raw_path"].partition(b"?")[0].decode("ascii", "replace")
+        scope["query_string"] = (
+            scope["query_string"].decode("ascii", "replace").encode()
+        )
 
         async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
