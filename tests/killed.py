@@ -31,31 +31,27 @@ from tests.llm.judges import Scripted, grade, right, run_jobs_sync
 
 AT_ONCE = 4
 ROWS = 40
-"""So many calls for each kill: more than a process makes before it is killed."""
-LONGEST = 0.25
+"""So many steps for each kill: more than a process makes before it is killed."""
+LONGEST = 0.1
 HELD = "held: "
 GOLD = {f"q{n}": {"d1": 1} for n in range(4)}
 RUN = {query: [f"d{n}" for n in range(8)] for query in GOLD}
 Say = Callable[[object], object]
 
 
-def ask(question: str) -> None:
-    """Note that something was asked, and take a while."""
-    with Path("asked.txt").open("a", encoding="utf-8") as log:
-        log.write(f"{question}\n")
-    time.sleep(0.004)
-
-
 def write_journal(rows: int, say: Say) -> None:
-    """Judge all rows, and say which have their verdict."""
+    """Judge all rows; say what is asked, and what has its verdict then."""
+    asked = set()
 
     def answer(prompt: Prompt) -> str:
-        ask(prompt.user)
+        asked.add(prompt.user)
+        say(prompt.user)
         return json.dumps(verdicts(prompt.user))
 
     def told(number: int) -> Conversation[dict[int, int]]:
         verdict = yield from grade(number, number + 1_000_000)
-        say(f"grade {number} {number + 1_000_000}")
+        if (user := f"grade {number} {number + 1_000_000}") in asked:
+            say(f"{HELD}{user}")
         return verdict
 
     settings = Settings(journal=Path("journal.sqlite"), concurrency=AT_ONCE)
@@ -64,10 +60,11 @@ def write_journal(rows: int, say: Say) -> None:
 
 
 def write_cache(rows: int, say: Say) -> None:
-    """Retrieve for all queries; what was asked is in the log."""
+    """Retrieve for all queries; say what is asked."""
 
     def search(query: str) -> list[str]:
-        ask(query)
+        say(query)
+        time.sleep(0.004)
         return [f"{query}-{n}" for n in range(3)]
 
     queries = {f"q{n}": f"question {n}" for n in range(rows)}
@@ -76,7 +73,6 @@ def write_cache(rows: int, say: Say) -> None:
     )
     assert run.sample_ids()[0] == "question 0-0"
     assert not run.failures
-    say("done")
 
 
 def write_saved(rows: int, say: Say) -> None:
@@ -101,18 +97,16 @@ def write_history(rows: int, say: Say) -> None:
 
 
 def check_calls(said: Sequence[str], kills: int) -> None:
-    """What is said to be done is not asked again, nor all but what was under way."""
-    log = Path("asked.txt")
-    lines = log.read_text("utf-8").splitlines() if log.exists() else []
-    asked = Counter(line for line in lines if not line.startswith(HELD))
-    assert asked.total() - len(asked) <= kills * AT_ONCE
+    """What has its verdict is not asked again, nor is more than was under way."""
+    asked: Counter[str] = Counter()
     held: set[str] = set()
-    for line in lines:
+    for line in said:
         assert line not in held, f"{line} is asked again"
         if line.startswith(HELD):
             held.add(line.removeprefix(HELD))
-    with log.open("a", encoding="utf-8") as more:
-        more.writelines(f"{HELD}{line}\n" for line in {*said} - held)
+        else:
+            asked[line] += 1
+    assert asked.total() - len(asked) <= kills * AT_ONCE
 
 
 def check_saved(said: Sequence[str], _: int) -> None:
@@ -158,11 +152,23 @@ def forked(work: Callable[[Say], object]) -> tuple[int, int]:
     return child, read
 
 
-def ended(child: int, read: int) -> tuple[int, list[str]]:
-    """How a process ended, and what it said."""
+def ended(
+    child: int, read: int, wait: Callable[[Any], list[str]] = list
+) -> tuple[int, list[str]]:
+    """How a process ended, and the whole lines that it said."""
     with os.fdopen(read, encoding="utf-8") as stream:
-        lines = stream.read().split("\n")[:-1]
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), lines
+        lines = wait(stream)
+        lines += stream
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return code, [line[:-1] for line in lines if line.endswith("\n")]
+
+
+def kill_soon(child: int, stream: Any) -> list[str]:
+    """Kill a process, half of the time after it has said something."""
+    lines = [stream.readline()] if random.random() < 0.5 else []
+    time.sleep(random.uniform(0, LONGEST))
+    os.kill(child, signal.SIGKILL)
+    return lines
 
 
 def soak(kind: str, kills: int) -> tuple[int, int]:
@@ -172,21 +178,15 @@ def soak(kind: str, kills: int) -> tuple[int, int]:
     said: list[str] = []
     for number in range(1, kills + 1):
         child, read = forked(partial(write, rows))
-        time.sleep(random.uniform(0, LONGEST))
-        os.kill(child, signal.SIGKILL)
-        code, lines = ended(child, read)
+        code, lines = ended(child, read, partial(kill_soon, child))
         assert code in {0, -signal.SIGKILL}, f"{kind}: kill {number} finds it ended"
         killed += code != 0
         said += lines
         code, _ = ended(*forked(partial(_checked, check, said, number)))
         assert code == 0, f"{kind}: something is lost after kill {number}"
-    steps = len(said)
-    if check is check_calls:
-        asked = Path("asked.txt").read_text("utf-8").splitlines()
-        steps = sum(not line.startswith(HELD) for line in asked)
-    final = rows if check is check_calls else ROWS
-    code, lines = ended(*forked(partial(write, final)))
-    assert (code, bool(lines)) == (0, True), f"{kind}: does not end"
+    steps = sum(not line.startswith(HELD) for line in said)
+    code, lines = ended(*forked(partial(write, max(ROWS, steps))))
+    assert (code, bool(lines) or check is check_calls) == (0, True)
     said += lines
     assert ended(*forked(partial(_checked, check, said, kills))) == (0, [])
     return killed, steps

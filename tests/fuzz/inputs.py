@@ -463,7 +463,9 @@ def _decisions(chance: Random) -> Case:
 def _plans() -> list[Any]:
     judged = {f"q{n}": {"d1": n % 2, "d2": 1, "d3": 0} for n in range(12)}
     run = {query: ["d2", "d1"] for query in judged}
-    plans = [plan_labels(judged, [run], budget=30, pairs=pairs) for pairs in (0, 1)]
+    plans = [
+        plan_labels(judged, [run], budget=30, pairs=pairs) for pairs in (False, True)
+    ]
     people = {
         "q0": {"d1": 0, "d2": 1, "d3": 0},
         **{f"q{n}": {"d1": 1, "d2": 0, "d3": 0} for n in range(1, 12)},
