@@ -106,7 +106,7 @@ class LabelPlan:
             sane = all(0 < label.probability <= 1 for label in labels)
         except DataError as error:
             sane, problem, line = False, error.problem, error.line
-        except (KeyError, TypeError, ValueError, OverflowError):
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
             sane = False
         if not sane:
             raise DataError(

@@ -111,12 +111,7 @@ def test_a_mistake_is_a_sentence(
     assert sentence in done.err
 
 
-def test_numbers_of_any_size_are_read(karat: Karat, folder: Path) -> None:
+def test_a_budget_may_be_of_any_size(karat: Karat) -> None:
     plan = ("label", "plan", "gold.qrels", "dense.run", "-o", "t.jsonl")
     assert karat(*plan, "--budget", "9" * 400).code == 0
     assert karat(*plan, "--budget", "9" * 400, "--pairs").code == 0
-    text = (folder / "t.jsonl").read_text("utf-8")
-    large = text.replace('"probability": 1.0', f'"probability": {"9" * 400}', 1)
-    (folder / "t.jsonl").write_text(large, "utf-8")
-    done = karat("label", "new", "t.jsonl", "-o", "l.html")
-    assert (done.code, "t.jsonl: is no plan" in done.err) == (2, True)

@@ -176,10 +176,18 @@ def test_what_the_judge_did_not_label_is_said() -> None:
     assert "of the top 10 not judged, so not relevant: new 50%" in str(result)
 
 
-def test_a_file_that_is_no_plan_says_so(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"probability": 1.5},
+        {"probability": 10**400, "drawn": "queries"},
+        {"probability": 0.5, "drawn": "pairs", "k": 5, "runs": None},
+    ],
+)
+def test_a_file_that_is_no_plan_says_so(tmp_path: Path, facts: dict[str, Any]) -> None:
     path = tmp_path / "todo.jsonl"
-    rows = [{"query": "q", "document": "d", "probability": 1.5, "pool": "x"}]
-    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    row = {"query": "q", "document": "d", "pool": "x", **facts}
+    path.write_text(f"{json.dumps(row)}\n")
     with pytest.raises(DataError, match="is no plan"):
         LabelPlan.load(path)
 
