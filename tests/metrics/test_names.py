@@ -164,3 +164,16 @@ def test_a_parameter_of_the_wrong_kind_is_refused(text: str) -> None:
 def test_what_has_no_name_is_refused(text: str) -> None:
     with pytest.raises(SpellingError, match="expected name"):
         read_metric(text)
+
+
+@pytest.mark.parametrize("text", ["rbp(p=)", "rbp(=0.5)", "rbp(0.5,)"])
+def test_a_parameter_is_not_empty(text: str) -> None:
+    with pytest.raises(SpellingError, match="empty parameter"):
+        read_metric(text)
+
+
+def test_more_is_better_but_for_a_few() -> None:
+    less = {name for name in METRICS if METRICS[name].higher_is_better is False}
+    assert less == {"contradiction", "num_nonrel_judged_ret", "rbp_resid", "unjudged"}
+    neither = {name for name in METRICS if METRICS[name].higher_is_better is None}
+    assert neither == {"ideal_dcg", "num_q", "num_rel", "num_ret"}

@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from karat import evaluate
 from karat.extend import ParameterError, read_metric
 from karat.metrics.user_models import (
     ExpectedReciprocalRank,
@@ -93,3 +94,12 @@ def test_granular_rr_is_the_mean_over_what_was_found(ranking: str) -> None:
     assert metric.score(one(ranking, grades)) == pytest.approx(wanted, abs=1e-12)
     assert read_metric("granular_mrr@10") == read_metric("granular_rr@10")
     assert np.isnan(metric.score(one(ranking, {"n": 0}))).all()
+
+
+def test_hundreds_of_queries_score_as_each_does_alone() -> None:
+    run = {f"q{n}": [*"xy"[: n % 3], "a"] for n in range(300)}
+    gold = {query: ["a"] for query in run}
+    scores = evaluate(run, gold=gold, metrics=["sdcg@5"])["sdcg@5"].scores
+    alone = evaluate({"q": ["x", "y", "a"]}, gold={"q": ["a"]}, metrics=["sdcg@5"])
+    assert scores[2::3] == pytest.approx([alone.means["sdcg@5"]] * 100)
+    assert scores[:3].tolist() * 100 == scores.tolist()

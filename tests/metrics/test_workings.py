@@ -23,6 +23,7 @@ GOLD = {"q": {"a": 2, "b": 1, "c": 1, "n": 0}}
         ("ap(of=capped)@2", "(1/2) / 2 that fit"),
         ("ndcg", "DCG 2/log2(3) + 1/log2(5) = 1.6925; ideal 2/log2(2) + 1/log2(3) +"),
         ("ndcg(gain=exp)@2", "DCG 3/log2(3) = 1.8928; ideal 3/log2(2) + 1/log2(3)"),
+        ("ncg@3", "2 gained / 4 at best"),
         ("r_precision", "1 found / 3 looked at"),
         ("iprec(recall=0.25)", "1 of 3 needed: highest of 1/2, 2/4"),
         ("iprec(recall=1)", "3 of 3 needed: highest of nothing"),

@@ -11,7 +11,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 from karat.data.intervals import Interval
 from karat.extend import Floats, ParameterError
-from karat.stats import mean_interval
+from karat.stats import mean_interval, moments_interval
 
 INF = math.inf
 SCORES = st.lists(
@@ -93,6 +93,15 @@ def test_many_even_scores_get_the_t_interval_of_scipy(n: int, level: float) -> N
     )
     assert found[:2] == pytest.approx(expected, abs=1e-12)
     assert found.method == "t"
+
+
+def test_moments_are_enough_from_30_scores_on() -> None:
+    values = np.random.default_rng(0).beta(2, 3, 30)
+    spread = float(((values - values.mean()) ** 2).sum())
+    found = moments_interval(30, float(values.mean()), spread)
+    assert found is not None
+    assert found[:2] == pytest.approx(interval(values)[:2])
+    assert moments_interval(29, float(values.mean()), spread) is None
 
 
 @pytest.mark.parametrize("n", [2, 5])
