@@ -28,6 +28,15 @@ def test_an_impossible_switch_is_named(name: str) -> None:
             policies_for(**{"profile": None, name: value})
 
 
+def test_a_profile_is_some_switches() -> None:
+    assert policies_for(None) == Policies()
+    assert policies_for("eval-harness").changes() == {
+        "duplicates": "collapse",
+        "threshold": 0.0,
+        "profile": "eval-harness",
+    }
+
+
 def test_one_document_is_deep_enough() -> None:
     run, gold = {"q": ["a", "b"]}, {"q": ["a", "b"]}
     result = karat.evaluate(run, gold, metrics=["recall@5"], depth=1)

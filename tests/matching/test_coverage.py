@@ -184,8 +184,11 @@ def test_overlapping_chunks_are_read_once() -> None:
 
 
 def test_tokens_are_counted_or_taken_as_given() -> None:
-    texts = [Document("a", "x" * 40), Document("b", "y" * 40, metadata={"tokens": 7})]
-    assert measure(["one two three four"], texts).tokens.tolist() == [10, 7]
+    texts = [
+        Document(str(tokens), "x" * 40, metadata={"tokens": tokens})
+        for tokens in (None, 7, 0, -1)
+    ]
+    assert measure(["one two three four"], texts).tokens.tolist() == [10, 7, 0, 10]
 
 
 def test_a_budget_is_used_in_rank_order() -> None:

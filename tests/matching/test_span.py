@@ -108,6 +108,11 @@ def test_a_short_run_counts_where_a_document_was_cut_inside_the_passage() -> Non
     assert share(gold, "beta gamma delta epsilon zeta eta theta", "x alpha") == 1
     assert share(gold, "theta x", "alpha beta gamma delta epsilon zeta eta") == 1
     assert share(gold, "x alp", "ta x") == 0
+    # Six letters at an edge count, and five do not.
+    assert share(gold, "eta theta x alpha b") == pytest.approx(14 / 38)
+    assert share(gold, "eta theta x alpha") == pytest.approx(8 / 38)
+    assert share(gold, "atheta x alpha b") == pytest.approx(12 / 38)
+    assert share(gold, "theta x alpha b") == pytest.approx(6 / 38)
 
 
 def test_a_short_run_counts_beside_one_of_the_same_document() -> None:

@@ -86,3 +86,12 @@ def test_one_expected_output_is_the_reference_of_a_judge() -> None:
     ):
         with pytest.raises(DataError, match="there is nothing to judge"):
             evaluate(**gold)
+
+
+def test_a_mapping_may_be_about_the_runs_only() -> None:
+    run = [{"query_id": "q", "uid": "d", "score": 1.0}]
+    gold = [{"query_id": "q", "document": "d", "grade": 1}]
+    board = karat.leaderboard(
+        {"one": run, "two": run}, gold=gold, mapping={"document": "uid"}, metrics="rr"
+    )
+    assert [result.means for result in board.values()] == [{"rr": 1.0}] * 2
