@@ -2,6 +2,7 @@
 
 import os
 import socket
+import tempfile
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,10 @@ from hypothesis import settings
 settings.register_profile("ci", derandomize=True, deadline=None)
 settings.register_profile("here", deadline=None)
 settings.load_profile("ci" if os.environ.get("CI") else "here")
+
+# ranx and ir_datasets, oracles, write there when they are imported.
+if not os.access(Path.home(), os.W_OK):
+    os.environ["HOME"] = tempfile.gettempdir()
 
 # numba would compile ranx, an oracle, for a minute; its numbers are the same without.
 os.environ["NUMBA_DISABLE_JIT"] = "1"

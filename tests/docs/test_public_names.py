@@ -86,7 +86,8 @@ def documented(thing: Any) -> Iterator[str]:
     for kind in getattr(thing, "__mro__", ()):
         if kind in PUBLIC:
             yield kind.__doc__ or ""
-            yield from (inspect.getdoc(member) or "" for member in vars(kind).values())
+            members = (vars(kind)[name] for name in vars(kind) if name[:2] != "__")
+            yield from (inspect.getdoc(member) or "" for member in members)
 
 
 @pytest.mark.parametrize(("title", "name"), NAMES, ids=lambda part: part)

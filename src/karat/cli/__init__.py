@@ -180,7 +180,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _complain_of_usage(mistake: click.ClickException) -> None:
     """Say what click found wrong as karat says it: what, and where help is."""
-    if isinstance(mistake, click.exceptions.NoArgsIsHelpError):
+    # Of click 8.2 on; before, help without arguments is no error.
+    if isinstance(mistake, getattr(click.exceptions, "NoArgsIsHelpError", ())):
         mistake.show()
         sys.exit(_USAGE)
     text = mistake.format_message().removeprefix("Invalid value for ").rstrip(".")
