@@ -154,10 +154,15 @@ def test_what_is_not_scored_or_compared_is_said(pushed: Karat, folder: Path) -> 
     ("arguments", "sentence"),
     [
         (["history", "no.db"], "no.db: there is no such store; karat push"),
-        (["history", "--since", "soon"], "--since takes a date, as in 2026-01-31"),
-        (["history", "--since", "2100-01-01"], "no such run; its branches: main"),
+        (["history", "--since", "soon"], "since takes a date, as in 2026-01-31, got"),
+        (
+            ["history", "--since", "2100-01-01"],
+            "no run since 2100-01-01; the last is of 20",
+        ),
         (["history", "--tag", "none"], "no query of default has the tag 'none'"),
-        (["history", "-m", "ndgc@10"], "unknown metric 'ndgc@10'; did you mean"),
+        (["history", "--branch", "x"], "no run of branch x; its branches: main"),
+        (["history", "-m", "recall@10"], "no run has 'recall@10'; there are ndcg@10"),
+        (["history", "-o", "site.html"], "pages into a folder, as in -o site"),
         (["history", "--project", "x"], "unknown project 'x'"),
         (["push", "gold.qrels"], "is gold, not a saved evaluation"),
         (["push", "dense.json", "--to", "ftp://x"], "--to takes a file or an address"),
@@ -170,6 +175,14 @@ def test_mistakes_are_sentences(
     done = pushed(*arguments)
     assert done.code == 2
     assert sentence in done.err
+
+
+def test_an_empty_store_says_how_to_fill_it(karat: Karat, folder: Path) -> None:
+    karat_history.open(folder / "empty.db").close()
+    done = karat("history", "empty.db")
+    assert done.code == 2
+    said = " ".join(done.err.split())
+    assert "empty.db holds no runs of default yet; karat push RESULT.json --to" in said
 
 
 @pytest.fixture
@@ -208,6 +221,9 @@ def test_a_push_to_a_server(
     refused = pushed(*push)
     assert refused.code == 2
     assert "answered 401: which token?; KARAT_TOKEN is not set" in refused.err
+    monkeypatch.setenv("KARAT_TOKEN", "bad")
+    said = " ".join(pushed(*push).err.split())
+    assert "answered 401: the token in KARAT_TOKEN is not known there; karat" in said
     monkeypatch.setenv("KARAT_TOKEN", "secret")
     done = pushed(*push, "--branch", "main")
     assert done.out == f"dense.json is run 7 of a b in {url}\n"

@@ -91,11 +91,25 @@ def test_the_queue_is_worked_through_by_keys(windows: Callable[..., Window]) -> 
     tab = windows("label")
     tab.go("/p/help/label")
     assert "old" not in tab.page.locator("#next").inner_text()
-    tab.page.locator("#next-0").focus()
+    assert tab.page.evaluate("document.activeElement.id") == "next-0"
     for left in (3, 2, 1, 0):
         tab.page.keyboard.press("1")
         tab.page.locator("#next", has_text=f"{left} document").wait_for()
     assert "Nothing is left to label" in tab.page.locator("#next").inner_text()
+    tab.page.keyboard.press("u")
+    tab.said_in("#message", "Taken back")
+    tab.page.keyboard.press("u")
+    tab.said_in("#message", "Nothing to take back")
+    assert tab.quiet()
+
+
+def test_the_first_document_is_one_key_away(windows: Callable[..., Window]) -> None:
+    tab = windows("label")
+    tab.go("/p/help/q/q1?runs=2")
+    tab.page.keyboard.press("ArrowDown")
+    assert tab.page.evaluate("document.activeElement.id") == "run-2-1"
+    tab.page.keyboard.press("3")
+    tab.said_in("#message", "changed")
     assert tab.quiet()
 
 

@@ -1,7 +1,10 @@
 """What pages and calls say of a store, and that labels there do what they say."""
 
 import gzip
+import html
 import os
+import re
+import socket
 import subprocess
 import sys
 import urllib.request
@@ -185,6 +188,55 @@ def test_history_can_be_filtered(serve: Callable[[], Served]) -> None:
     assert 'href="/p/help/compare?run=1&amp;run=2">' in every
     none = served.ask("read", "GET", "/p/help?since=2999-01-01").text
     assert "0 runs" in none
+    wrong = served.ask("read", "GET", "/p/help?since=foo")
+    assert wrong.status_code == 422
+    assert "since takes a date, as in 2026-01-31" in wrong.text
+
+
+def test_a_comparison_tells_the_kind_of_change(serve: Callable[[], Served]) -> None:
+    served = serve()
+    address = "/p/help/compare?run=1&run=2"
+    page = served.ask("read", "GET", address).text
+    assert "was not examined" not in page
+    assert "Headroom" in page
+    one = served.ask("read", "GET", "/p/help/compare?run=1").text
+    assert "tick two runs to compare them, not 1" in one
+    # With many queries it is a link away, as it takes long.
+    gold = {f"q{n}": ["a"] for n in range(301)}
+    for top in (["b", "a"], ["a", "b"]):
+        many = karat.evaluate(dict.fromkeys(gold, top), gold, metrics="rr@5", keep=5)
+        body = many.to_json().encode()
+        served.ask("push", "POST", "/api/p/many/runs", content=body)
+    runs = served.ask("read", "GET", "/api/p/many/runs").json()["runs"]
+    old, new = (run["id"] for run in runs)
+    address = f"/p/many/compare?run={old}&run={new}"
+    quick = served.ask("read", "GET", address).text
+    assert "was not examined" in quick
+    assert f'href="{html.escape(address)}&amp;whole=yes"' in quick
+    whole = served.ask("read", "GET", f"{address}&whole=yes").text
+    assert "was not examined" not in whole
+
+
+def test_runs_of_one_name_are_told_apart(serve: Callable[[], Served]) -> None:
+    served = serve()
+    body = result_of("new", OLD).to_json().encode()
+    served.ask("push", "POST", "/api/p/help/runs?branch=side", content=body)
+    last = served.ask("read", "GET", "/api/p/help/runs").json()["runs"][-1]["id"]
+    page = served.ask("read", "GET", f"/p/help/compare?run=2&run={last}").text
+    assert f'<h1 dir="auto">new (run {last}) compared with new (run 2)</h1>' in page
+    query = served.ask("read", "GET", f"/p/help/q/q1?runs=1,2,{last}").text
+    for name in ("old", "new (run 2)", f"new (run {last})"):
+        assert f"<h3>{name}</h3>" in query
+
+
+def test_only_relevant_documents_should_be_found(serve: Callable[[], Served]) -> None:
+    served = serve()
+    for document, grade in (("b", 0), ("c", 2)):
+        label = {"query": "q1", "document": document, "grade": grade}
+        served.ask("label", "POST", "/api/p/help/labels", json=label)
+    page = served.ask("read", "GET", "/p/help/q/q1").text
+    wanted = page.partition('id="gold"')[2].partition("</section>")[0]
+    assert re.findall(r"grade \d", wanted) == ["grade 2", "grade 1"]
 
 
 def test_a_query_shows_where_its_gold_stands_in_texts(tmp_path: Path) -> None:
@@ -240,9 +292,18 @@ def _karat(*arguments: str, folder: Path) -> "subprocess.CompletedProcess[str]":
 def test_other_addresses_take_tokens(tmp_path: Path) -> None:
     refused = _karat("s.db", "--host", "0.0.0.0", folder=tmp_path)
     assert refused.returncode == 2
-    assert "no token is set: karat serve --add-token NAME=ROLE" in refused.stderr
+    assert "no token is set: karat serve s.db --add-token NAME=ROLE" in refused.stderr
     wrong = _karat("s.db", "--add-token", "ann=lable", folder=tmp_path)
     assert (wrong.returncode, "did you mean 'label'" in wrong.stderr) == (2, True)
+    assert (
+        "needs a name"
+        in _karat("s.db", "--add-token", "=label", folder=tmp_path).stderr
+    )
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        assert "cannot listen" in _karat("s.db", "--port", port, folder=tmp_path).stderr
+    # What fails leaves no store behind.
+    assert not [*tmp_path.iterdir()]
     made = _karat("s.db", "--add-token", "ann=label", folder=tmp_path)
     with karat.history.open(tmp_path / "s.db") as store:
         holder = store.tokens.find(made.stdout.strip())

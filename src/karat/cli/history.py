@@ -1,7 +1,6 @@
 """`karat history`: runs over commits, scored by the gold of today."""
 
 import json as plain_json
-from datetime import datetime
 from pathlib import Path
 
 import click
@@ -16,7 +15,7 @@ from karat.errors import FormatError, UsageError
 from karat.history.store import PROJECT, Rescored, Store
 from karat.reading.readers import read_gold
 from karat.web.site import write_site
-from karat.web.timeline import timeline_of
+from karat.web.timeline import check_since, timeline_of
 
 _SHOWN = 20
 
@@ -66,13 +65,10 @@ def command(
     if not Path(store).is_file():
         hint = "karat push RESULT.json makes one"
         raise FormatError("there is no such store", path=store, hint=hint)
-    if since is not None:
-        try:
-            datetime.fromisoformat(since)
-        except ValueError:
-            raise UsageError(
-                f"--since takes a date, as in 2026-01-31, got {since!r}"
-            ) from None
+    check_since(since)
+    if output is not None and output.endswith((".html", ".htm")):
+        folder = output.rpartition(".")[0] or "site"
+        raise UsageError(f"-o writes pages into a folder, as in -o {folder}")
     if output is not None and tag is not None:
         raise UsageError("-o is about all queries: leave --tag out")
     file = writable(output) if output and output.endswith(".json") else None

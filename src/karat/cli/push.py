@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
+from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
 from typing import Any
@@ -127,5 +128,8 @@ def _post(
     if "run" not in answer:
         why = answer.get("error", "no server of karat serve")
         hint = "" if token else f"; {TOKEN} is not set"
+        if reply.status == HTTPStatus.UNAUTHORIZED and token and answer:
+            why = f"the token in {TOKEN} is not known there"
+            hint = "; karat serve STORE --add-token NAME=push makes one on that machine"
         raise UsageError(f"{parts.netloc} answered {reply.status}: {why}{hint}")
     return answer

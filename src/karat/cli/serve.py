@@ -2,6 +2,7 @@
 
 import getpass
 import socket
+from pathlib import Path
 
 import click
 
@@ -9,7 +10,7 @@ from karat.cli.command import Command, remark
 from karat.cli.push import STORE
 from karat.errors import MissingExtraError, UsageError
 from karat.history.store import Store
-from karat.history.tokens import ROLES
+from karat.history.tokens import ROLES, check_token
 
 try:
     import uvicorn
@@ -57,17 +58,17 @@ def command(
     karat serve --add-token ann=label
     karat serve --host 0.0.0.0 --allow-host karat.example.org
     """
-    with Store(store) as opened:
-        if add_token is not None:
-            who, _, role = add_token.partition("=")
+    if add_token is not None:
+        who, _, role = add_token.partition("=")
+        check_token(who, role)
+        with Store(store) as opened:
             click.echo(opened.tokens.add(who, role))
-            return
-        has_tokens, is_empty = bool(opened.tokens.every()), not opened.projects()
+        return
     local = host in LOOPBACK
-    if not local and not has_tokens:
+    if not local and not _has_tokens(store):
         raise UsageError(
             f"--host {host} lets others ask, and no token is set: "
-            "karat serve --add-token NAME=ROLE makes one"
+            f"karat serve {store} --add-token NAME=ROLE makes one"
         )
     whose = (name or getpass.getuser()) if local else None
     app = workbench(store, hosts=(host, *allow_host), name=whose)
@@ -77,6 +78,8 @@ def command(
         problem = f"cannot listen on {host}:{port}: {error.strerror}"
         raise UsageError(f"{problem}; --port 0 takes a free one") from None
     with listening:
+        with Store(store) as opened:
+            is_empty = not opened.projects()
         address = f"http://{host}:{listening.getsockname()[1]}/"
         if is_empty:
             remark(f"{store} is empty: the page offers the demo data")
@@ -84,3 +87,11 @@ def command(
         remark("Ctrl-C stops")
         config = uvicorn.Config(app, log_level="warning", server_header=False)
         uvicorn.Server(config).run(sockets=[listening])
+
+
+def _has_tokens(store: str) -> bool:
+    """Whether anybody has a token; a store that is not there is not made."""
+    if not Path(store).is_file():
+        return False
+    with Store(store) as opened:
+        return bool(opened.tokens.every())

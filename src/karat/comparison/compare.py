@@ -359,5 +359,7 @@ def _notes(
             f"common queries without a score in one of the runs, left out: {left}"
         )
     if not changes:
-        notes.append("the kind of change was not examined: it needs the kept hits")
+        notes.append(
+            "the kind of change was not examined: these are scores without hits"
+        )
     return notes

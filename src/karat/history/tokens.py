@@ -28,6 +28,14 @@ class Token(NamedTuple):
     at: str = ""
 
 
+def check_token(name: str, role: str) -> None:
+    """Refuse a token without a name, and one of no role."""
+    if role not in ROLES:
+        raise UnknownNameError("role", role, ROLES)
+    if not name.strip():
+        raise UsageError(f"a token needs a name that no other has, got {name!r}")
+
+
 @names_damage
 class StoredTokens:
     """The tokens in a store's table."""
@@ -52,9 +60,8 @@ class StoredTokens:
             UsageError: another token has that name, or there is no such role.
         """
         name = name.strip()
-        if role not in ROLES:
-            raise UnknownNameError("role", role, ROLES)
-        if not name or name in {token.name for token in self.every()}:
+        check_token(name, role)
+        if name in {token.name for token in self.every()}:
             raise UsageError(f"a token needs a name that no other has, got {name!r}")
         secret = secrets.token_urlsafe(24)
         with transaction(self._db):

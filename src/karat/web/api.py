@@ -23,6 +23,7 @@ from karat.web.call import Call
 from karat.web.frame import json_answer
 from karat.web.guard import segment
 from karat.web.queue import next_facts
+from karat.web.views import run_names
 
 _FORMS = {"qrels": "trec_qrels", "jsonl": "jsonl", "json": "json"}
 _LATEST = "latest"
@@ -201,7 +202,7 @@ def _message(call: Call, changes: Iterable[Change]) -> str:
     by_metric: dict[str, list[Change]] = {}
     for change in changes:
         by_metric.setdefault(change.metric, []).append(change)
-    names = {run.id: run.name for run in call.store.runs(call.project)}
+    names = run_names(call.store.runs(call.project))
     said = []
     for metric, own in by_metric.items():
         last = max(own)

@@ -9,6 +9,7 @@ from karat.errors import UnknownNameError, UsageError
 from karat.history.store import Store, StoredRun
 from karat.history.tokens import Token
 from karat.web.guard import Desk
+from karat.web.timeline import check_since
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class Call:
         branch, since, tag = (
             self.asked.get(name) or None for name in ("branch", "since", "tag")
         )
+        check_since(since)
         return self.store.runs(self.project, branch=branch, since=since, tag=tag)
 
     def run(self, text: str) -> StoredRun:

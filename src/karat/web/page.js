@@ -49,7 +49,10 @@
     });
   const undo = () =>
     attempt(async () => {
-      if (!last) return;
+      if (!last) {
+        say("Nothing to take back.", false);
+        return;
+      }
       const { url, place } = last;
       last = null;
       const told = await send(url, { method: "DELETE" });
@@ -67,13 +70,19 @@
     const place = cards.indexOf(event.target.closest(".document"));
     const next = cards[place + 1];
     const blind = event.target.closest(".pool");
+    // Who may label comes to the first document from anywhere else on the page, too.
+    const start = event.target === document.body && document.querySelector("[data-grade]");
     const able = place >= 0 && cards[place].querySelector("[data-grade]");
     if (able && /^[0-3]$/.test(event.key)) label(cards[place], event.key, blind ? null : next);
     else if (able && event.key === "?") label(cards[place], "can't tell", blind ? null : next);
     else if (event.key === "u") undo();
-    else if (place >= 0 && event.key === "ArrowDown" && next) next.focus();
+    else if ((place >= 0 || start) && event.key === "ArrowDown" && next) next.focus();
     else if (place > 0 && event.key === "ArrowUp") cards[place - 1].focus();
     else return;
     event.preventDefault();
   });
+
+  // The page of what to label is worked through by keys from the start.
+  const first = document.querySelector(".pool .document");
+  if (first) first.focus({ preventScroll: true });
 })();

@@ -1,6 +1,7 @@
 """The pages of the workbench, each made on the server of the reports' own parts."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from importlib.resources import as_file, files
 from operator import attrgetter
 from typing import Any
@@ -31,6 +32,7 @@ from karat.web.views import (
     curve,
     link,
     pair_view,
+    run_names,
     run_table,
     run_view,
     timeline_chart,
@@ -39,6 +41,8 @@ from karat.web.views import (
 _DEMO = "demo"
 _GRADES = (0, 1, 2, 3)
 _QUEUE = 20
+# With so many queries two runs are compared by their hits without a wait.
+_WHOLE = 300
 
 
 def projects_page(call: Call) -> Response:
@@ -139,11 +143,23 @@ def comparison_page(call: Call) -> Response:
     """Two runs: verdict, differences, and the queries that moved most."""
     ticked = call.asked.getlist("run")
     if len(ticked) != 2:  # noqa: PLR2004
-        raise UsageError(f"two runs can be compared; {len(ticked)} are ticked")
+        raise UsageError(f"tick two runs to compare them, not {len(ticked)}")
     old, new = sorted((call.run(text) for text in ticked), key=attrgetter("id"))
-    compared = compare(*(call.store.scores(run.id) for run in (old, new)))
+    names = run_names(call.store.runs(call.project))
+    results = [call.store.scores(run.id) for run in (old, new)]
+    is_whole = (
+        "whole" in call.asked or max(len(one.queries) for one in results) <= _WHOLE
+    )
+    if is_whole:
+        results = [call.store.evaluation(run.id) for run in (old, new)]
+    pairs = zip((old, new), results, strict=True)
+    compared = compare(*(replace(one, run=names[run.id]) for run, one in pairs))
     parts = pair_view(compared, _links(call), old.id, new.id)
-    return _framed(call, f"{new.name} compared with {old.name}", parts)
+    if not is_whole:
+        address = f"{_links(call).pair(old.id, new.id)}&whole=yes"
+        more = link(address, "Show ranks, headroom and the kind of change")
+        parts.insert(1, tag("p", more, ", which takes a moment with so many queries"))
+    return _framed(call, f"{names[new.id]} compared with {names[old.id]}", parts)
 
 
 def query_page(call: Call) -> Response:
@@ -151,8 +167,9 @@ def query_page(call: Call) -> Response:
     facts = api.query_facts(call)
     scored = facts["scores"]
     metrics = [*facts["runs"][0]["scores"]]
+    names = run_names(call.store.runs(call.project))
     rows = [
-        [run["name"], *(number(run["scores"].get(metric)) for metric in metrics)]
+        [names[run["run"]], *(number(run["scores"].get(metric)) for metric in metrics)]
         for run in facts["runs"]
     ]
     parts = [tag("p", f"query {facts['query']} ", *map(_chip, facts["tags"]))]
@@ -167,10 +184,16 @@ def query_page(call: Call) -> Response:
             tag("p", _text(item["text"] or ""), _class="soft", dir="auto"),
         )
         for item in facts["gold"]
+        if item["grade"] > 0
     ]
     gold = tag("ul", *wanted, _class="gold")
+    if not wanted:
+        gold = tag("p", "No document is known to be relevant.", _class="soft")
     parts.append(section("gold", "What should be found", gold))
-    lists = [_ranking(call, facts, run) for run in facts["runs"]]
+    lists = [
+        tag("div", tag("h3", names[run["run"]]), *_ranking(call, facts, run))
+        for run in facts["runs"]
+    ]
     side = tag(
         "div", *lists, _class="side", tabindex="0", role="region", aria_label="rankings"
     )
@@ -181,7 +204,9 @@ def query_page(call: Call) -> Response:
     return _framed(call, facts["question"] or facts["query"], parts)
 
 
-def _ranking(call: Call, facts: Mapping[str, Any], run: Mapping[str, Any]) -> Markup:
+def _ranking(
+    call: Call, facts: Mapping[str, Any], run: Mapping[str, Any]
+) -> list[Markup]:
     cards = []
     for rank, one in enumerate(run["ranking"], 1):
         score = "" if one["score"] is None else f"{one['score']:.5g}"
@@ -199,8 +224,7 @@ def _ranking(call: Call, facts: Mapping[str, Any], run: Mapping[str, Any]) -> Ma
         said = {**one, "query": facts["query"]}
         cards.append(_card(call, place, head, text, said, grade, relevant))
     empty = [] if cards else [tag("p", "nothing was retrieved", _class="soft")]
-    listed = tag("ol", *cards, _class="ranking")
-    return tag("div", tag("h3", run["name"]), *empty, listed)
+    return [*empty, tag("ol", *cards, _class="ranking")]
 
 
 def _card(

@@ -5,7 +5,7 @@ stand on pages of their own, each once, and the others point to them.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +17,15 @@ from karat.history.store import Store, StoredRun
 from karat.reports.markup import Markup, page, section, tag
 from karat.results.evaluation import Evaluation
 from karat.web.timeline import Timeline
-from karat.web.views import Links, link, pair_view, run_table, run_view, timeline_chart
+from karat.web.views import (
+    Links,
+    link,
+    pair_view,
+    run_names,
+    run_table,
+    run_view,
+    timeline_chart,
+)
 from karat.writing import write_file
 
 _LOWEST = 20
@@ -58,6 +66,7 @@ class _Site:
         """Each page with its place in the folder."""
         before: tuple[StoredRun, Evaluation] | None = None
         metric = self.timeline.metric
+        names = run_names([step.run for step in self.timeline.steps])
         for step in self.timeline.steps:
             run, result = step.run, self.store.evaluation(step.run.id)
             if not self.with_texts:
@@ -67,14 +76,18 @@ class _Site:
             said = ", ".join(filter(None, [run.commit, run.branch, run.at[:10]]))
             yield _page(_WITHIN.run(run.id), f"{run.name}, run {run.id}", said, parts)
             if before is not None and not step.problem:
-                old, compared = before[0], compare(before[1], result)
+                old = before[0]
+                compared = compare(
+                    replace(before[1], run=names[old.id]),
+                    replace(result, run=names[run.id]),
+                )
                 one, other = (
                     link(_WITHIN.run(r.id), f"run {r.id}") for r in (old, run)
                 )
                 parts = pair_view(compared, _WITHIN, old.id, run.id)
                 yield _page(
                     _WITHIN.pair(old.id, run.id),
-                    f"{run.name} compared with {old.name}",
+                    f"{names[run.id]} compared with {names[old.id]}",
                     "",
                     [tag("p", one, " and ", other), *parts],
                 )

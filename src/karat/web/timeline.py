@@ -2,12 +2,13 @@
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from karat.comparison.compare import compare
 from karat.comparison.differences import Difference
 from karat.data.tables import DASH, Table, number
-from karat.errors import DataError, UnknownNameError, UsageError
+from karat.errors import DataError, UsageError
 from karat.history.store import Store, StoredRun
 from karat.results.leaderboard import leading
 from karat.results.plain_values import as_plain
@@ -94,6 +95,16 @@ def shown_mean(run: StoredRun, metric: str) -> str:
     return number(run.means.get(metric)) + ("*" if metric in run.frozen else "")
 
 
+def check_since(since: str | None) -> None:
+    """Refuse what is no date."""
+    try:
+        datetime.fromisoformat(since or "2026-01-31")
+    except ValueError:
+        raise UsageError(
+            f"since takes a date, as in 2026-01-31, got {since!r:.80}"
+        ) from None
+
+
 def timeline_of(
     store: Store,
     project: str,
@@ -104,20 +115,30 @@ def timeline_of(
     tag: str | None = None,
 ) -> Timeline:
     """The runs of a branch, since a time, by a metric over the queries of a tag."""
+    # A project without runs exists where only a token was made for it.
+    every = store.runs(project) if store.projects() else []
+    if not every:
+        push = f"karat push RESULT.json --to {store.path} --project {project} adds one"
+        raise UsageError(f"{store.path} holds no runs of {project} yet; {push}")
     queries = None if tag is None else store.tagged(tag, project)
     if queries is not None and not queries:
         raise UsageError(f"no query of {project} has the tag {tag!r}")
     runs = store.runs(project, branch=branch, since=since, tag=tag)
     if not runs:
-        branches = {run.branch for run in store.runs(project)}
+        own = [run for run in every if branch in (None, run.branch)]
+        of_branch = f" of branch {branch}" if branch is not None else ""
+        if own:
+            last = f"since {since}; the last is of {own[-1].at[:10]}"
+            raise UsageError(f"{project} has no run{of_branch} {last}")
+        branches = {run.branch for run in every}
         shown = ", ".join(sorted(filter(None, branches))) or "none"
-        raise UsageError(f"{project} has no such run; its branches: {shown}")
+        raise UsageError(f"{project} has no run{of_branch}; its branches: {shown}")
     evaluations = [store.scores(run.id, queries) for run in runs]
     known = [*dict.fromkeys(name for run in runs for name in run.means)]
     metric = leading(evaluations[-1].columns) if metric is None else metric
     label = next((one[metric].metric for one in evaluations if metric in one), None)
     if label is None:
-        raise UnknownNameError("metric", metric, known)
+        raise UsageError(f"no run has {metric!r:.80}; there are {', '.join(known)}")
     plain = means_over_time(store, project, runs, label, queries)
     steps = [plain.steps[0]]
     for place, step in enumerate(plain.steps[1:], 1):

@@ -4,6 +4,7 @@ A view makes the sections of a page. Who shows it says where links lead: to page
 server, or to files.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -27,6 +28,15 @@ class Links:
     run: Callable[[int], str]
     pair: Callable[[int, int], str]
     query: Callable[..., str] | None = None
+
+
+def run_names(runs: Sequence[StoredRun]) -> dict[int, str]:
+    """What runs are called: by their number, too, where several have the name."""
+    counts = Counter(run.name for run in runs)
+    return {
+        run.id: run.name if counts[run.name] == 1 else f"{run.name} (run {run.id})"
+        for run in runs
+    }
 
 
 def link(address: str, name: str) -> Markup:
