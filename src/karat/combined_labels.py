@@ -3,7 +3,7 @@
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -36,7 +36,6 @@ from karat.stats.prediction_powered import (
 _METRICS = ("ndcg@10", "recall@10")
 _SHOWN = 3
 _ROUNDING = 1e-9
-_JUDGED = "judged@10"
 
 
 @dataclass(frozen=True)
@@ -63,6 +62,9 @@ class CombinedScore:
             either never varies, and for pairs.
         labels: how many labels a wanted width takes; None where none is wanted, or
             where all of them would not do.
+        undefined: for how many queries the judge's labels give no score.
+        unjudged: the share of the documents down to the metric's cutoff that the judge
+            did not label; 0 for a difference.
     """
 
     run: str
@@ -74,6 +76,8 @@ class CombinedScore:
     weight: float
     correlation: float
     labels: int | None = None
+    undefined: int = 0
+    unjudged: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -87,7 +91,6 @@ class CombinedScores(PlainResult):
         given: how many labels people gave.
         pairs: whether people labelled single documents; else whole queries.
         width: of the interval that was asked about, if any.
-        unjudged: of each run the share of its top 10 that the judge did not label.
     """
 
     scores: tuple[CombinedScore, ...]
@@ -96,7 +99,6 @@ class CombinedScores(PlainResult):
     given: int
     pairs: bool = False
     width: float | None = None
-    unjudged: Mapping[str, float] = field(default_factory=dict)
     saved_as: ClassVar[str] = "combined scores"
 
     def tables(self) -> list[Table]:
@@ -109,20 +111,31 @@ class CombinedScores(PlainResult):
             f"of them by people ({counted(self.given, 'label')})"
         )
         columns = ["run", "by", "mean", "95%", "width", "r", "labels"]
-        rows = [
-            cells
-            for row in self.scores
-            if row.metric == metric
-            for cells in _cells(row, labels=self.width is not None)
-        ]
+        scores = [row for row in self.scores if row.metric == metric]
+        wanted = self.width is not None
+        rows = [cells for row in scores for cells in _cells(row, labels=wanted)]
+        t = "95%: by Student's t, undefined queries being part of the sample"
         width = "width: of the interval, against people alone"
-        notes = [f"{width}; r: the correlation of people's and the judge's scores"]
+        notes = [
+            f"{t}; karat evaluate's may differ",
+            f"{width}; r: the correlation of people's and the judge's scores",
+        ]
         if self.width is not None:
             notes.append(f"labels: how many give an interval {self.width:g} wide")
-        lacking = {run: share for run, share in self.unjudged.items() if share > 0}
-        if lacking:
-            listed = ", ".join(f"{run} {share:.0%}" for run, share in lacking.items())
-            notes.append(f"of the top 10 not judged, so not relevant: {listed}")
+        runs = [row for row in scores if not row.baseline]
+        undefined = [
+            f"{row.run} {self.judged - row.undefined} of {self.judged} "
+            f"({row.undefined} undefined)"
+            for row in runs
+            if row.undefined
+        ]
+        if undefined:
+            notes.append(f"queries by the judge: {', '.join(undefined)}")
+        unjudged = [f"{row.run} {row.unjudged:.0%}" for row in runs if row.unjudged]
+        if unjudged:
+            cutoff = metric.partition("@")[2]
+            top = f"the top {cutoff}" if cutoff else "all documents"
+            notes.append(f"of {top} not judged, so not relevant: {', '.join(unjudged)}")
         table = Table(columns, rows, title=title, notes=notes, texts=(0, 1))
         return table.without_empty()
 
@@ -202,11 +215,12 @@ def combine_labels(
         )
     labels = _drawn_labels(plan, peoples)
     labelled = [*dict.fromkeys(label.query for label in labels)]
-    columns, unjudged = [], {}
+    columns, unjudged = [], []
     for name, run in runs.items():
         result = evaluate(run, gold=judges, metrics=metrics, **options)
-        judged_part = evaluate(run, gold=judges, metrics=_JUDGED, **options)
-        unjudged[name] = 1 - judged_part[_JUDGED].mean
+        shares = {metric: _judged_down_to(metric) for metric in result}
+        parts = evaluate(run, gold=judges, metrics=[*shares.values()], **options)
+        unjudged += [1 - parts[share].mean for share in shares.values()]
         if plan.pairs:
             ranked = rankings(run)
             _check_drawn_from(plan, name, ranked, result)
@@ -221,6 +235,9 @@ def combine_labels(
         for name, own in zip(names, columns, strict=True)
         for metric, scores in own.items()
     ]
+    rows = [
+        replace(row, unjudged=share) for row, share in zip(rows, unjudged, strict=True)
+    ]
     rows += [
         _row(name, names[0], metric, scores.less(first), width, size)
         for name, own in zip(names[1:], columns[1:], strict=True)
@@ -229,7 +246,13 @@ def combine_labels(
         )
     ]
     sizes = len(judges), len(labelled), len(labels)
-    return CombinedScores(tuple(rows), *sizes, plan.pairs, width, unjudged)
+    return CombinedScores(tuple(rows), *sizes, plan.pairs, width)
+
+
+def _judged_down_to(metric: str) -> str:
+    """The metric that says which part of what another reads is judged."""
+    _, at, cutoff = metric.partition("@")
+    return f"judged{at}{cutoff}"
 
 
 def _drawn_labels(plan: LabelPlan, people: Labels) -> dict[PlannedLabel, float]:
@@ -430,6 +453,7 @@ def _row(
         weight,
         correlation,
         needed,
+        int(np.isnan(judge).sum()),
     )
 
 

@@ -152,6 +152,10 @@ def test_whoever_stops_halfway_goes_on_later(
             "gold.qrels: is no file of generated questions",
         ),
         (("dense.run", "-o", "c.html"), "labelled with karat label new RUN"),
+        (
+            ("queries.jsonl", "-o", "c.html"),
+            "queries.jsonl: is no file of generated questions; karat generate writes",
+        ),
         (("question.jsonl", "-o", "c.html"), "did you mean 'questions.jsonl'?"),
         (
             ("questions.jsonl", "-o", "c.csv"),

@@ -126,13 +126,33 @@ def test_a_gate_on_fewer_queries_says_so(karat: Karat, folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "option", [["--gate-tags"], ["--require-noninferior"], ["--baseline", "main.json"]]
+    "option",
+    [
+        ["--gate-tags"],
+        ["--require-noninferior"],
+        ["--allow-noise"],
+        ["--baseline", "main.json"],
+    ],
 )
 def test_an_option_of_drops_needs_a_drop(karat: Karat, option: list[str]) -> None:
     run = ("evaluate", "dense.run", "-g", "gold.qrels", "--fail-under", "rr=0.1")
     done = karat(*run, *option)
     why = f"karat: {option[0]} is for --max-drop, and none was given\n"
     assert (done.code, done.out, done.err) == (2, "", why)
+
+
+@pytest.mark.parametrize(
+    ("option", "why"),
+    [
+        ("--strict", "--strict is for gates, and none was given"),
+        ("--parts", "--parts is for a glob, in quotes, and RUN is none"),
+    ],
+)
+def test_an_option_that_does_nothing_is_refused(
+    karat: Karat, option: str, why: str
+) -> None:
+    done = karat("evaluate", "dense.run", "-g", "gold.qrels", option)
+    assert (done.code, done.out, done.err) == (2, "", f"karat: {why}\n")
 
 
 def test_a_baseline_of_other_queries_is_inconclusive(

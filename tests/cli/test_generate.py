@@ -92,7 +92,19 @@ def test_one_model_alone_is_remarked_and_too_few_are_incomplete(
 def test_a_dry_run_says_what_it_would_take(world: World, karat: Karat) -> None:
     del world
     done = karat("generate", "corpus.jsonl", "--model", "m", "-n", "10", "--dry-run")
-    assert done.out.startswith("judging would take: 80 calls (0 replies kept already)")
+    assert done.out.startswith("this would take: 80 calls (0 replies kept already)")
+
+
+def test_a_dry_run_counts_questions_about_one_passage_apart(
+    world: World, karat: Karat
+) -> None:
+    del world
+    write_corpus(World(8, {}), Path("corpus.jsonl"))
+    given = ("--model", "m", "--hops", "1", "-n", "24", "--dry-run")
+    done = karat("generate", "corpus.jsonl", *given)
+    # Eight passages in three styles; four other passages are graded for each.
+    stages = "writing 24 questions and certifying 24 questions and grading 96 documents"
+    assert f"{24 * (1 + 3 + 4)} calls (0 replies kept already) for {stages}" in done.out
 
 
 @pytest.mark.slow

@@ -91,7 +91,7 @@ def test_a_dry_run_says_what_it_would_take_and_asks_nobody(
     model = teach(KNOWS)
     done = karat("evaluate", samples, *JUDGED, "--dry-run", "--prices", "1,2")
     assert done.code == 0
-    assert done.out.startswith("judging would take: 4 calls (0 replies")
+    assert done.out.startswith("this would take: 4 calls (0 replies")
     assert model.asked == []
     karat("evaluate", samples, *JUDGED)
     spent = karat("evaluate", samples, *JUDGED, "--dry-run")
@@ -410,7 +410,7 @@ def test_a_missing_key_is_a_sentence_that_says_what_to_set(
         done = karat("evaluate", samples, *JUDGED, *more)
         assert done.code == 2
         assert "no API key: set OPENAI_API_KEY" in done.err
-    assert done.out.startswith("judging would take: ")
+    assert done.out.startswith("this would take: ")
 
 
 @pytest.mark.parametrize(

@@ -267,7 +267,7 @@ def test_a_dry_run_counts_in_words_and_for_programs(run: Run) -> None:
     cost = f"{found['cost']:.7f}"
     assert cost.startswith("0.0000")
     assert words.out == (
-        "judging would take: 10 calls (2 replies kept already) for splitting 6 "
+        "this would take: 10 calls (2 replies kept already) for splitting 6 "
         f"references and judging 6 samples, about {sent:,} tokens sent and "
         f"{received:,} received, cost about {cost}\n"
     )

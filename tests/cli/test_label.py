@@ -70,6 +70,9 @@ def test_people_label_what_was_drawn_in_its_order(
     sheet = (folder / "todo.csv").read_text("utf-8")
     assert sheet.startswith("query,question,document,text,grade,probability,pool,drawn")
     assert plan.k == (5 if pairs else 0)
+    both = karat("label", "new", "dense.run", "todo.jsonl", "-o", "both.html")
+    assert (both.code, (folder / "both.html").exists()) == (2, False)
+    assert "todo.jsonl is a plan, which says by itself what people label" in both.err
     with (folder / "todo.csv").open(newline="") as stream:
         rows = [*csv.DictReader(stream)]
     with (folder / "todo.csv").open("w", newline="") as stream:
@@ -90,6 +93,10 @@ def test_people_label_what_was_drawn_in_its_order(
     [
         (("new", "dense.run", "-o", "l.pdf"), "one of .csv, .html"),
         (("new", "dense.run"), "missing option '-o'"),
+        (
+            ("plan", "gold.qrels", "--budget", "9", "-o", "t.jsonl"),
+            "karat: label plan: --budget must be at least 76",
+        ),
         (("plan", "gold.qrels", "-o", "t.jsonl"), "missing option '--budget'"),
         (
             ("plan", "gold.qrels", "--budget", "20", "-o", "t.jsonl"),

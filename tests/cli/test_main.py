@@ -325,3 +325,15 @@ def test_the_matchers_are_listed_and_explained(karat: Karat) -> None:
         *(2, ""),
         "karat: unknown matcher 'spam'; did you mean 'span'?\n",
     )
+
+
+@pytest.mark.parametrize("about", [("metrics", "ndcg"), ("matchers", "span")])
+def test_all_about_one_thing_fits_the_terminal(
+    karat: Karat, monkeypatch: pytest.MonkeyPatch, about: tuple[str, str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    wide = karat(*about).out
+    monkeypatch.setenv("COLUMNS", "80")
+    narrow = karat(*about).out
+    assert max(map(len, narrow.splitlines())) <= 80 < max(map(len, wide.splitlines()))
+    assert narrow.split() == wide.split()

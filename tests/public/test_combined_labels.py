@@ -172,8 +172,16 @@ def test_what_the_judge_did_not_label_is_said() -> None:
     result = combine_labels(
         {**runs, "new": fresh}, judged=judged, people=given, plan=plan
     )
-    assert result.unjudged == {"a": 0.0, "b": 0.0, "new": 0.5}
+    unjudged = {row.run: row.unjudged for row in result.scores if not row.baseline}
+    assert unjudged == {"a": 0.0, "b": 0.0, "new": 0.5}
     assert "of the top 10 not judged, so not relevant: new 50%" in str(result)
+    # As deep as each metric reads.
+    both = combine_labels(
+        {"new": fresh}, judged=judged, people=given, plan=plan, metrics="recall@5,rr"
+    )
+    assert [row.unjudged for row in both.scores] == [1.0, pytest.approx(5 / 17)]
+    assert "of the top 5 not judged, so not relevant: new 100%" in str(both)
+    assert "of all documents not judged, so not relevant: new 29%" in str(both)
 
 
 @pytest.mark.parametrize(
@@ -201,6 +209,11 @@ def test_queries_without_a_score_are_left_out_of_the_mean() -> None:
     scored = evaluate(runs["a"], gold=people, metrics=["ndcg@10"])
     assert scored["ndcg@10"].undefined == 6
     assert result.scores[0].combined.mean == pytest.approx(scored.means["ndcg@10"])
+    assert (result.scores[0].undefined, "undefined)" in str(result)) == (0, False)
+    judged["q0"] = dict.fromkeys(judged["q0"], 0.0)
+    again = combine_labels(runs, judged=judged, people=people, plan=plan)
+    assert again.scores[0].undefined == 1
+    assert "queries by the judge: a 39 of 40 (1 undefined), b 39 of 40" in str(again)
 
 
 def test_pairs_correct_metrics_that_add_up() -> None:

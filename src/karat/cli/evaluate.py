@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from glob import has_magic
 from pathlib import Path
 from typing import Any
 
@@ -168,7 +169,9 @@ def command(options: Options) -> None:
 def _outputs(
     options: Options, paths: Sequence[str], gates: Sequence[Gate]
 ) -> outputs.Outputs:
-    """Where to write what, found out before any work is done."""
+    """Where to write what; what cannot be carried out is refused before any work."""
+    if by_flag("parts") and not any(map(has_magic, paths)):
+        raise UsageError("--parts is for a glob, in quotes, and RUN is none")
     if options.explain is not None and (options.output or options.json):
         raise UsageError("--explain prints tables: it goes without -o and --json")
     if options.explain is not None and options.judging.dry_run:

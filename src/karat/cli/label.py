@@ -23,7 +23,7 @@ from karat.cli.pool import SHEETS, pool_of, refuse_labels, sheet_rows, write_she
 from karat.data.gold import Gold
 from karat.data.queries import Dataset
 from karat.data.tables import counted
-from karat.errors import DataError, UsageError
+from karat.errors import DataError, ParameterError, UsageError
 from karat.generating.question_set import (
     apply_decisions,
     drawn_questions,
@@ -90,7 +90,13 @@ def new(
     paths = existing(files)
     targets = Outputs.plan(output, paths, SHEETS, json=False).files
     refuse_labels(targets)
-    if len(paths) == 1 and is_plan(paths[0]):
+    plans = [path for path in paths if is_plan(path)]
+    if plans and len(paths) > 1:
+        raise UsageError(
+            f"{plans[0]} is a plan, which says by itself what people label: name it "
+            "alone, or runs without a plan"
+        )
+    if plans:
         rows = _plan_rows(LabelPlan.load(paths[0]), queries, corpus)
     else:
         rows = sheet_rows(*pool_of(paths, k=k), queries, corpus)
@@ -148,7 +154,12 @@ def plan(
     inputs, formats = [judged, *paths], (_PLAN, *SHEETS)
     targets = Outputs.plan(output, inputs, formats, json=False).files
     refuse_labels(targets)
-    drawn = plan_labels(judged, paths, budget=budget, pairs=pairs, k=k, seed=seed)
+    try:
+        drawn = plan_labels(judged, paths, budget=budget, pairs=pairs, k=k, seed=seed)
+    except ParameterError as error:
+        option = "-k" if error.parameter == "k" else f"--{error.parameter}"
+        name, must_be, got = "label plan", error.must_be, error.value
+        raise ParameterError(name, option, must_be, got) from None
     for target in targets:
         if target.suffix[1:] == _PLAN:
             drawn.save(target)

@@ -6,7 +6,7 @@ import click
 
 from karat.cli import options
 from karat.cli.command import Command
-from karat.cli.metrics import described, parameters
+from karat.cli.metrics import described, parameters, show_about
 from karat.cli.outputs import show_all
 from karat.data.spelling import parse
 from karat.data.tables import Table
@@ -34,9 +34,7 @@ def command(name: str | None, *, json: bool) -> None:
             see = "`karat matchers` lists them"
             raise UnknownNameError("matcher", called, [*matchers], see=see)
         kind = matchers[called]
-        click.echo(f"{kind.name}\n\n{described(kind)[0]}\n")
-        for what, text in about(kind):
-            click.echo(f"{what}: {text}")
+        show_about(kind.name, kind, about(kind))
         return
     columns = ["matcher", "reads", "what it does"]
     rows = [[one.name, ", ".join(one.reads), first(one)] for one in matchers.values()]

@@ -2,8 +2,11 @@
 
 import inspect
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields
+from functools import partial
 from json import dumps
 from math import isinf
 from typing import TypeAlias
@@ -16,6 +19,7 @@ from karat.cli.outputs import show_all
 from karat.data.spelling import LETTER, Spelled, write_value
 from karat.data.tables import Table
 from karat.metrics import METRICS, NAMES, Metric, read_metric
+from karat.reports.terminal import width_of
 
 Families: TypeAlias = Mapping[str, Sequence[type[Metric]]]
 _EVERYDAY = (
@@ -43,9 +47,22 @@ def command(name: str | None, *, every: bool, json: bool) -> None:
             show_all(_tables(families, every=every))
         return
     metric = read_metric(name)
-    click.echo(f"{metric}\n\n{described(type(metric))[0]}\n")
-    for what, text in about(type(metric)):
-        click.echo(f"{what}: {text}")
+    show_about(str(metric), type(metric), about(type(metric)))
+
+
+def show_about(
+    title: str, kind: type[Spelled], facts: Iterable[tuple[str, str]]
+) -> None:
+    """Print all about a thing; a paragraph that is too wide is wrapped anew."""
+    width = width_of(sys.stdout)
+    wrap = partial(textwrap.fill, width=width, break_on_hyphens=False)
+    click.echo(f"{title}\n")
+    for paragraph in described(kind)[0].split("\n\n"):
+        wide = max(map(len, paragraph.splitlines())) > width
+        click.echo(f"{wrap(paragraph) if wide else paragraph}\n")
+    for what, text in facts:
+        fact = wrap(f"{what}: {text}", subsequent_indent="  ")
+        click.echo(fact)
 
 
 def family_of(metric: type[Metric]) -> str:

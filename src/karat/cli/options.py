@@ -206,7 +206,9 @@ scoring = collect(
     gold(help="What should have been retrieved: a file of any format."),
     queries,
     click.option(
-        "-k", type=int, help="The cutoff, and the letter in recall@k; default: 5."
+        "-k",
+        type=int,
+        help="The k of metrics like recall@k, and of diagnose; default: 5.",
     ),
     click.option(
         "--match",
@@ -408,7 +410,7 @@ judging = collect(
     _number(
         "--max-failures", help="Failed judgements allowed before exit 3 (default: 0)."
     ),
-    _judging("--dry-run", is_flag=True, help="Only say what judging would take."),
+    _judging("--dry-run", is_flag=True, help="Only say what it would take."),
     _judging("--offline", is_flag=True, help="Make no call: use kept replies only."),
     _judging(
         "--journal", metavar="FILE", help="Where replies are kept, if not under .karat."

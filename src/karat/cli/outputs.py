@@ -215,9 +215,9 @@ def with_command(board: Leaderboard) -> Leaderboard:
 
 
 def rehearse(session: Any, *, as_json: bool) -> None:
-    """Say what judging would take, in numbers for programs if asked to; or fail."""
+    """Say what a run would take, in numbers for programs if asked to; or fail."""
     taken = session.total
-    said = json.dumps(taken.to_dict()) if as_json else f"judging would take: {taken}"
+    said = json.dumps(taken.to_dict()) if as_json else f"this would take: {taken}"
     click.echo(said)
     session.check()
 
@@ -229,11 +229,13 @@ def read_gates(gating: Gating) -> list[Gate]:
         for kind, option in KINDS.items()
         for text in getattr(gating, option)
     ]
-    for name in ("baseline", "gate_tags", "require_noninferior"):
+    for name in ("baseline", "gate_tags", "require_noninferior", "allow_noise"):
         # In the environment it is for those calls that measure drops.
         if by_flag(name) and not gating.max_drop:
             option = f"--{name.replace('_', '-')}"
             raise UsageError(f"{option} is for --max-drop, and none was given")
+    if by_flag("strict") and not gates:
+        raise UsageError("--strict is for gates, and none was given")
     return gates
 
 

@@ -18,7 +18,7 @@ from karat.data.runs import Notice
 from karat.errors import FormatError
 from karat.generating.conversations import VERSION, Written
 from karat.judging.grading import LAST, RELEVANT
-from karat.reading.labels import parse_rows, signature
+from karat.reading.labels import first_row, parse_rows, signature
 from karat.reading.meaning.values import read_id
 from karat.reading.readers import read
 from karat.reading.source import Source
@@ -187,7 +187,13 @@ def question_set(
 
 def read_questions(path: str) -> Dataset:
     """A file that `generate` wrote, or that decisions made of one."""
-    questions = read(path)
+    try:
+        questions = read(path)
+    except FormatError as error:
+        if error.line is not None or not first_row(path):
+            raise
+        # Its rows are fine, but of another kind: no field that is named would help.
+        questions = Dataset()
     if not any("prompts" in one.metadata for one in questions.queries.values()):
         raise FormatError(
             "is no file of generated questions",

@@ -5,6 +5,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from hashlib import sha256
 from typing import Any, TypeVar
 
 from karat.data.gold import JUDGES
@@ -122,7 +123,7 @@ class DryRun(JudgeSession):
 
     Replies in the journal are used. Beyond them a reference is assumed to have one
     claim per sentence, no document to be relevant or to support a claim, and a question
-    that is to be written to have the words its passage begins with.
+    that is to be written to have the words its passage begins with, and one more.
 
     Attributes:
         parts: the estimate of each run.
@@ -181,7 +182,9 @@ def _assume(prompt: Prompt) -> str:
         numbers = [*range(1, prompt.user.count("[begin passage") + 1)]
         claim = {"text": _REASON, "importance": "vital", "passages": numbers}
         passage = prompt.user.split("\n", 1)[1][: len(_REASON)]
-        reply = {"question": passage, "answer": _REASON, "claims": [claim]}
+        # As a model does, it writes another question in another style.
+        own = sha256(f"{prompt.system}{prompt.user}".encode()).hexdigest()[:8]
+        reply = {"question": f"{passage} {own}", "answer": _REASON, "claims": [claim]}
     elif prompt.name == "alone":
         reply = {"reason": _REASON, "clear": True, "answer": _REASON}
     elif prompt.name in ("split", "gather"):
