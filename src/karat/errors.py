@@ -119,14 +119,20 @@ class UnknownNameError(UsageError, LookupError):
 
 
 def _closest(name: str, known: Sequence[str]) -> str | None:
-    """The known name that was probably meant: for `q1` rather `q01` than `q10`."""
+    """The known name that was probably meant.
+
+    For `q1` rather `q01` than `q10`; for `ngcd` rather `ndcg`, which has its letters,
+    than `ncg`.
+    """
     bare = _ZEROS.sub("", name.lower())
     alike = (other for other in known if _ZEROS.sub("", other.lower()) == bare)
     if (same := next(alike, None)) is not None:
         return same
     from difflib import get_close_matches  # noqa: PLC0415  for mistakes only
 
-    return next(iter(get_close_matches(name.lower(), known, n=1, cutoff=0.5)), None)
+    close = get_close_matches(name.lower(), known, n=len(known) or 1, cutoff=0.5)
+    letters = sorted(name.lower())
+    return min(close, key=lambda other: sorted(other) != letters, default=None)
 
 
 def _short(path: str) -> str:

@@ -144,7 +144,7 @@ def check_gates(
                 slices.pop(UNTAGGED, None)
                 if by_tag and not slices:
                     raise UsageError(
-                        "--gate-tags: no query has a tag; --queries FILE may"
+                        "--gate-tags: no query has a tag; --queries FILE may bring some"
                     )
                 alpha = _ALPHA / (1 + len(slices))
                 how = {"noise": allow_noise, "proof": require_noninferior}
@@ -202,10 +202,12 @@ def outcome_of(results: Iterable[GateResult]) -> Status:
 
 def _level(gate: Gate, evaluation: Evaluation) -> tuple[Status, str]:
     column = evaluation[gate.metric]
-    value, what = column.mean, "is"
+    value, what, name = column.mean, "is", "value"
     if gate.kind == "low":
         value = float("nan") if column.interval is None else column.interval.low
-        what = "has a lower limit of"
+        what, name = "has a lower limit of", "lower limit"
+    if math.isnan(value):
+        return "fail", f"{gate.metric} has no {name}"
     passed = value >= gate.value - _ROUNDING
     relation = "not below" if passed else "below"
     return (
@@ -253,6 +255,10 @@ def _drop(
     said = f"{metric} {verb} by {abs(difference.difference):.4f} on {queries}"
     if abs(difference.difference) <= _ROUNDING:
         said = f"{metric} has the same mean on {queries}"
+    where = ""
+    if not difference.wins and not difference.losses:
+        where = " on other queries"
+        said = f"{metric} has the same score on each of {queries}"
     if -sign * difference.difference > gate.value + _ROUNDING:
         may_be_chance = not difference.p <= alpha
         chance = "it may be chance" if may_be_chance else "beyond chance"
@@ -266,7 +272,7 @@ def _drop(
         low, high = difference.interval or (-math.inf, math.inf)
         worse, most = ("rise", high) if less_is_better else ("drop", -low)
         if most > gate.value:
-            said += f"; a {worse} of more than {gate.value:g} is not ruled out"
+            said += f"; a {worse} of more than {gate.value:g}{where} is not ruled out"
             return "fail", f"{said} (95% interval {low:+.4f} to {high:+.4f})"
     return "pass", said
 

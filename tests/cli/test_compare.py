@@ -56,6 +56,15 @@ def test_noise_is_allowed_where_asked_for(karat: Karat, folder: Path) -> None:
     proof = karat(*given, "--max-drop", "rr=0.03", "--require-noninferior")
     assert proof.code == 1
     assert "a drop of more than 0.03 is not ruled out (95% interval" in proof.err
+    same = karat(
+        *("compare", "dense.run", "dense.run", "-g", "gold.qrels", "-m", "rr"),
+        *("--max-drop", "rr=0.03", "--require-noninferior"),
+    )
+    assert same.code == 1
+    why = (
+        "rr has the same score on each of 39 queries; a drop of more than 0.03 on other"
+    )
+    assert f"{why} queries is not ruled out (95% interval" in same.err
     tags = ("--gate-tags", "--queries", "queries.jsonl")
     tagged = karat(*given, "--max-drop", "rr=0.03", *tags)
     assert tagged.code == 1
@@ -256,3 +265,11 @@ def test_every_switch_that_changes_scores_counts(
         return (folder / "p.svg").read_text() if more else done.out
 
     assert len({seen(), seen("--depth", "1"), seen("--judged-only")}) == 3
+
+
+@pytest.mark.parametrize("margin", ["0.01", "=0.01", "rr", "rr=much"])
+def test_a_margin_names_its_metric(karat: Karat, margin: str) -> None:
+    given = ("compare", "keyword.run", "dense.run", "-g", "gold.qrels")
+    done = karat(*given, "--margin", margin)
+    assert done.code == 2
+    assert f"--margin takes METRIC=VALUE, got {margin!r}" in done.err

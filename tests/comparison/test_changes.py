@@ -63,8 +63,10 @@ def test_the_kind_of_change_has_the_depth_of_its_metric() -> None:
     lost = "320 relevant items no longer retrieved, 0 newly found"
     assert whole.sentence == f"in the whole ranking: coverage regression: {lost}"
     assert top.sentence == (
-        f"at depth 10: no change of coverage or ranking beyond chance: {lost} below"
+        "at depth 10: no change of coverage or ranking beyond chance: 0 relevant items "
+        "no longer retrieved, 0 newly found (in the whole ranking 320 and 0)"
     )
+    assert (whole.lost, top.lost) == (320, 0)
     assert {whole.sentence, top.sentence} < {*found.summary().notes}
     table = found.headroom_table()
     assert table is not None
@@ -102,6 +104,24 @@ def test_first_ranks_follow_items_that_are_new() -> None:
     assert (change.first_up, change.first_ranks) == (10, (3, 1))
 
 
+def test_items_are_counted_at_each_depth() -> None:
+    gold = {f"q{n}": ["a", "b"] for n in range(20)}
+    before = {query: ["x", "y", "a"] for query in gold}
+    after = {query: ["a", "b", "x"] for query in gold}
+    metrics = ["recall@1", "recall@2", "recall"]
+    found = karat.compare(before, after, gold=gold, metrics=metrics)
+    kinds = [found.changes["candidate"], *found.other_depths["candidate"]]
+    assert [(one.k, one.lost, one.gained) for one in kinds] == [
+        (1, 0, 20),
+        (2, 0, 40),
+        (None, 0, 20),
+    ]
+    notes = found.summary().notes
+    for depth, count in (("at depth 2", 40), ("in the whole ranking", 20)):
+        (note,) = (line for line in notes if line.startswith(depth))
+        assert f"0 relevant items no longer retrieved, {count} newly found" in note
+
+
 @pytest.mark.shared_data
 def test_a_reranker_changes_the_ranking(shared_data: Path) -> None:
     folder = f"{shared_data}/cast21"
@@ -113,8 +133,7 @@ def test_a_reranker_changes_the_ranking(shared_data: Path) -> None:
     )
     (change,) = result.changes.values()
     assert change.kind == "ranking"
-    assert (change.gained, change.lost) == (0, 0)
-    assert "coverage unchanged" in change.sentence
+    assert "newly found (in the whole ranking 0 and 0), the first" in change.sentence
 
 
 @pytest.mark.shared_data

@@ -177,7 +177,7 @@ def test_every_tag_is_held_to_the_drop() -> None:
     # The baseline may know the tags, too.
     bare = package.evaluate(runs[1], gold=gold, metrics="rr")
     assert found(bare, old) == expected
-    with pytest.raises(UsageError, match="no query has a tag"):
+    with pytest.raises(UsageError, match="--queries FILE may bring some"):
         found(bare, bare)
 
 

@@ -169,9 +169,12 @@ def _margins(pairs: Sequence[str]) -> dict[str, float]:
     for pair in pairs:
         metric, _, value = pair.rpartition("=")
         try:
-            margins[metric] = float(value)
+            margin = float(value)
         except ValueError:
-            raise UsageError(f"--margin takes METRIC=VALUE, got {pair!r}") from None
+            metric = ""
+        if not metric:
+            raise UsageError(f"--margin takes METRIC=VALUE, got {pair!r}")
+        margins[metric] = margin
     return margins
 
 

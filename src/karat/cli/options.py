@@ -114,11 +114,11 @@ def _read_mapping(
 def _check_slice(
     _: click.Context, parameter: click.Parameter, field: str | None
 ) -> str | None:
-    if field not in (None, "tag"):
-        raise UsageError(
-            f"{parameter.opts[0]} knows only 'tag'; put {field!r} into tags, or "
-            f"--map tags={field}"
-        )
+    if field is not None and field != "tag":
+        hint = f"put {field!r} into tags, or --map tags={field}"
+        if field.lower() in ("tag", "tags"):
+            hint = "did you mean 'tag'?"
+        raise UsageError(f"{parameter.opts[0]} knows only 'tag'; {hint}")
     return field
 
 

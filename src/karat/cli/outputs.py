@@ -167,7 +167,7 @@ def _verdict(gates: Sequence[GateResult]) -> str:
             by_run.setdefault(one.run, {})[one.gate.metric] = None
     named = "; ".join(f"{run} by {', '.join(own)}" for run, own in by_run.items())
     passed = sum(one.status == "pass" for one in gates)
-    counts = f"{passed} of {counted(len(gates), 'gate')} passed"
+    counts = f"{passed} of {len(gates)} gates passed"
     return f"{outcome_of(gates).upper()}: {f'{named}; ' if named else ''}{counts}"
 
 

@@ -16,7 +16,7 @@ from karat.comparison.differences import (
     measure,
     with_adjusted,
 )
-from karat.data.arrays import Floats, Ints
+from karat.data.arrays import Bools, Floats, Ints
 from karat.data.intervals import Interval
 from karat.data.tables import counted
 from karat.diagnosis.headroom import Gains, Headroom, gains_of, headroom, ndcg_at
@@ -55,8 +55,8 @@ class RunChange:
     # candidates, which add up to 1.
     baseline: dict[str, float]
     candidate: dict[str, float]  # the same of the candidate
-    gained: int  # relevant items that only the candidate retrieves
-    lost: int  # relevant items that only the baseline retrieves
+    gained: int  # relevant items that only the candidate has down to that depth
+    lost: int  # relevant items that only the baseline has down to that depth
     first_up: int  # queries whose first relevant item stands higher than before
     first_down: int  # queries whose first relevant item stands lower than before
     # Median first rank before and after, on the queries where it changed in the
@@ -89,8 +89,8 @@ def change_of(pairing: Pairing, matcher: str, depth: int | None) -> RunChange | 
     change = float(reached.sum()), float(ranked.sum())
     moved = up if change[1] >= 0 else down
     medians = _median(first_old[moved]), _median(first_new[moved])
-    gained = int(((old.rank == 0) & (new.rank > 0)).sum())
-    lost = int(((old.rank > 0) & (new.rank == 0)).sum())
+    items = _lost_and_gained(old.within(depth), new.within(depth))
+    anywhere = _lost_and_gained(old.within(None), new.within(None))
     none = dict.fromkeys(Headroom._fields, float("nan"))
     return RunChange(
         kind=kind,
@@ -99,15 +99,20 @@ def change_of(pairing: Pairing, matcher: str, depth: int | None) -> RunChange | 
         by_ranking=(_mean(ranked), _interval(ranked)),
         baseline=before.means() or none,
         candidate=after.means() or none,
-        gained=gained,
-        lost=lost,
+        gained=items[1],
+        lost=items[0],
         first_up=int(up.sum()),
         first_down=int(down.sum()),
         first_ranks=medians,
         sentence=_sentence(
-            kind, depth, change, (gained, lost), int(moved.sum()), medians
+            kind, depth, change, (items, anywhere), int(moved.sum()), medians
         ),
     )
+
+
+def _lost_and_gained(old: Bools, new: Bools) -> tuple[int, int]:
+    """How many items only the old ranking has, and how many only the new one."""
+    return int((old & ~new).sum()), int((new & ~old).sum())
 
 
 def _aligned(old: Gains, new: Gains) -> Gains:
@@ -166,14 +171,16 @@ def _sentence(
     kind: Kind,
     k: int | None,
     change: tuple[float, float],
-    items: tuple[int, int],
+    items: tuple[tuple[int, int], tuple[int, int]],
     moved: int,
     medians: tuple[float, float],
 ) -> str:
-    gained, lost = items
+    (lost, gained), anywhere = items
     coverage, ranking = ("improvement" if part > 0 else "regression" for part in change)
     verb = "rose" if change[1] > 0 else "slipped"
     found = f"{lost} relevant items no longer retrieved, {gained} newly found"
+    if items[0] != anywhere:
+        found += " (in the whole ranking {} and {})".format(*anywhere)
     first = ""
     if moved and not np.isnan(medians).any():
         before, after = (f"{rank:g}" for rank in medians)
@@ -181,13 +188,12 @@ def _sentence(
             f", the first relevant item {verb} from rank {before} to {after} "
             f"(median) on {counted(moved, 'query')}"
         )
-    same = "coverage unchanged" if not gained and not lost else found
+    same = "coverage unchanged" if not any(items[0] + anywhere) else found
     what = {
         "ranking": f"ranking {ranking}: {same}{first}",
         "coverage": f"coverage {coverage}: {found}",
         "mixed": f"coverage {coverage} and ranking {ranking}: {found}{first}",
-        "none": f"no change of coverage or ranking beyond chance: {found}"
-        + (" below" if k and (gained or lost) else ""),
+        "none": f"no change of coverage or ranking beyond chance: {found}",
     }
     return f"{'in the whole ranking' if k is None else f'at depth {k}'}: {what[kind]}"
 
