@@ -41,15 +41,24 @@ def test_a_row_per_metric_and_candidate(both: Comparison) -> None:
     assert [row[6:] for row in table.rows] == [
         *(["20", "19/0/1"], ["20", "2/18/0"], ["20", "19/1/0"], ["20", "0/20/0"])
     ]
-    up, down, open_question, method = table.notes
+    up, up_at_3, down, down_at_3, open_question, method = table.notes
     assert up == (
-        "up: in the whole ranking, at depth 3: ranking improvement: 1 relevant items "
+        "up: in the whole ranking: ranking improvement: 1 relevant items "
         "no longer retrieved, 0 newly found, the first relevant item rose from rank 2 "
         "to 1 (median) on 19 queries"
     )
+    assert up_at_3 == (
+        "up: at depth 3: ranking improvement: 1 relevant items no longer retrieved, "
+        "20 newly found (in the whole ranking 1 and 0), the first relevant item rose "
+        "from rank 2 to 1 (median) on 19 queries"
+    )
     assert down == (
-        "down: in the whole ranking, at depth 3: coverage regression: 20 relevant "
+        "down: in the whole ranking: coverage regression: 20 relevant "
         "items no longer retrieved, 0 newly found"
+    )
+    assert down_at_3 == (
+        "down: at depth 3: coverage regression: 0 relevant items no longer retrieved, "
+        "0 newly found (in the whole ranking 20 and 0)"
     )
     assert open_question == "rr down: about 60 more queries would settle it"
     assert method == (

@@ -16,7 +16,7 @@ from karat.comparison.differences import (
     measure,
     with_adjusted,
 )
-from karat.data.arrays import Bools, Floats, Ints
+from karat.data.arrays import Floats, Ints
 from karat.data.intervals import Interval
 from karat.data.tables import counted
 from karat.diagnosis.headroom import Gains, Headroom, gains_of, headroom, ndcg_at
@@ -89,8 +89,11 @@ def change_of(pairing: Pairing, matcher: str, depth: int | None) -> RunChange | 
     change = float(reached.sum()), float(ranked.sum())
     moved = up if change[1] >= 0 else down
     medians = _median(first_old[moved]), _median(first_new[moved])
-    items = _lost_and_gained(old.within(depth), new.within(depth))
-    anywhere = _lost_and_gained(old.within(None), new.within(None))
+    items = []
+    for part in (depth, None):
+        one, two = old.within(part), new.within(part)
+        items.append((int((one & ~two).sum()), int((two & ~one).sum())))
+    lost, gained = items[0]
     none = dict.fromkeys(Headroom._fields, float("nan"))
     return RunChange(
         kind=kind,
@@ -99,20 +102,13 @@ def change_of(pairing: Pairing, matcher: str, depth: int | None) -> RunChange | 
         by_ranking=(_mean(ranked), _interval(ranked)),
         baseline=before.means() or none,
         candidate=after.means() or none,
-        gained=items[1],
-        lost=items[0],
+        gained=gained,
+        lost=lost,
         first_up=int(up.sum()),
         first_down=int(down.sum()),
         first_ranks=medians,
-        sentence=_sentence(
-            kind, depth, change, (items, anywhere), int(moved.sum()), medians
-        ),
+        sentence=_sentence(kind, depth, change, items, int(moved.sum()), medians),
     )
-
-
-def _lost_and_gained(old: Bools, new: Bools) -> tuple[int, int]:
-    """How many items only the old ranking has, and how many only the new one."""
-    return int((old & ~new).sum()), int((new & ~old).sum())
 
 
 def _aligned(old: Gains, new: Gains) -> Gains:
@@ -171,7 +167,7 @@ def _sentence(
     kind: Kind,
     k: int | None,
     change: tuple[float, float],
-    items: tuple[tuple[int, int], tuple[int, int]],
+    items: Sequence[tuple[int, int]],
     moved: int,
     medians: tuple[float, float],
 ) -> str:
