@@ -92,7 +92,7 @@ def test_a_level_without_an_interval_fails() -> None:
     one = package.evaluate({"q": ["a"]}, gold={"q": ["a"]}, metrics="num_ret")
     (found,) = check_gates([Gate("num_ret", 0.5, "low")], [one])
     assert found.status == "fail"
-    assert found.sentence == "num_ret has a lower limit of \u2013, below 0.5"
+    assert found.sentence == "num_ret has no lower limit"
 
 
 def test_a_gate_has_the_p_of_the_comparison() -> None:
@@ -379,7 +379,9 @@ def test_a_rise_is_a_change_for_the_worse_where_less_is_better() -> None:
     assert shown.status == "pass"
     (same,) = check_gates([gate], [old], **proof)
     assert same.status == "fail"
-    assert "; a rise of more than 0.01 is not ruled out" in same.sentence
+    assert (
+        "; a rise of more than 0.01 on other queries is not ruled out" in same.sentence
+    )
     with pytest.raises(UsageError, match="of unjudged@2 less is better"):
         read_gate("unjudged@2=0.5")
 
