@@ -165,6 +165,7 @@ def prepare(  # noqa: PLR0913
         order=order,
         corpus=corpus,
         kind=kind_of(match),
+        ties=policies.ties,
     )
     if judged:
         spellings += _judged(both.gold, spellings)

@@ -130,3 +130,18 @@ def test_ties_and_duplicates_of_a_run_alone_are_told(
     (folder / "odd.qrels").write_text("q1 0 c 1\n")
     done = karat("validate", "odd.run", "--gold", "odd.qrels")
     assert "  ties: 1 " in done.out
+
+
+def test_a_corpus_and_queries_are_recognised(karat: Karat, folder: Path) -> None:
+    (folder / "texts.jsonl").write_text('{"id": "1", "text": "Rye grows."}\n')
+    (folder / "odd.jsonl").write_text('{"id": "1", "text": "Rye?", "hitz": ["a"]}\n')
+    done = karat("validate", "corpus.jsonl", "queries.jsonl", "texts.jsonl")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines() == [
+        "corpus.jsonl: a corpus with 62 documents",
+        "queries.jsonl: 40 queries",
+        "texts.jsonl: 1 text by id: queries, or a corpus",
+    ]
+    done = karat("validate", "odd.jsonl")
+    assert done.code == 2
+    assert "no field holds retrieved documents" in done.err

@@ -164,3 +164,38 @@ def test_only_relevant_documents_count_as_retrieved_twice(tmp_path: Path) -> Non
         for duplicates in ("first", "collapse", "keep"):
             found = evaluate(run, gold=gold, metrics="rr", duplicates=duplicates)
             assert said(found.warnings)["duplicates"].startswith("1 relevant document")
+
+
+TIED = {"q": [("a", 1.0), ("b", 1.0), ("c", 0.5)]}
+
+
+@pytest.mark.parametrize("ties", ["trec", "input"])
+def test_texts_of_documents_change_neither_numbers_nor_notices(ties: Any) -> None:
+    run = {query: dict(ranking) for query, ranking in TIED.items()}
+    gold, texts = {"q": {"a": 1}}, {"a": "Rye.", "b": "Oats.", "c": "Barley."}
+    how: Any = {"gold": gold, "metrics": "rr", "ties": ties}
+    bare = evaluate(run, **how)
+    full = evaluate(run, **how, corpus=texts)
+    assert full.means == bare.means == {"rr": 0.5 if ties == "trec" else 1.0}
+    assert [n.kind for n in bare.warnings] == ["ties"]
+    assert full.warnings == bare.warnings
+
+
+@pytest.mark.parametrize("text", [None, "Rye."])
+def test_a_list_whose_scores_tie_is_ranked_as_listed_and_says_so(
+    text: str | None,
+) -> None:
+    more = {} if text is None else {"text": text}
+    run = [
+        {"id": q, "retrieved": [{"id": d, "score": s, **more} for d, s in ranking]}
+        for q, ranking in TIED.items()
+    ]
+    how: Any = {"gold": {"q": {"a": 1, "c": 1}}, "metrics": "rr"}
+    listed = evaluate(run, **how)
+    assert listed.means == {"rr": 1.0}
+    (notice,) = (n for n in listed.warnings if n.kind == "ties")
+    assert notice.count == 1
+    assert "ranked as listed" in str(notice)
+    assert "--order descending" in str(notice)
+    if text is None:
+        assert evaluate(run, **how, order="descending").means == {"rr": 0.5}

@@ -111,7 +111,9 @@ def test_one_of_several_runs_is_named(tmp_path: Path) -> None:
     path.write_text(json.dumps(runs))
     check(json.loads(path.read_text()))
     assert karat.load(path, run="dense").run == "dense"
-    with pytest.raises(UsageError, match=r"holds 2 runs; name one with run=: keyword"):
+    with pytest.raises(
+        UsageError, match=r"holds 2 runs: keyword, dense; karat evaluate"
+    ):
         karat.load(path)
     with pytest.raises(UnknownNameError, match="did you mean 'dense'"):
         karat.load(path, run="dence")
@@ -332,3 +334,34 @@ def test_ranks_with_gaps_bounds_and_documents_come_back(tmp_path: Path) -> None:
     assert again == result
     assert again.kept == result.kept
     assert again["num_ret"].bounds == result["num_ret"].bounds == (0.0, math.inf)
+
+
+def test_other_saved_results_are_not_called_old_evaluations(tmp_path: Path) -> None:
+    path = tmp_path / "comparison.json"
+    gold = {f"q{n}": {"a": 1} for n in range(20)}
+    runs = [{q: ["a"] for q in gold}, {q: ["b", "a"] for q in gold}]
+    karat.compare(*runs, gold=gold, metrics="rr").save(path)
+    what = r"is a saved result \(comparison\), not"
+    with pytest.raises(FormatError, match=f"{what} an evaluation"):
+        karat.load(path)
+    with pytest.raises(FormatError, match=f"{what} what was retrieved"):
+        karat.evaluate(path, gold=gold)
+
+
+@pytest.mark.parametrize("gold", [None, {"q1": {"a": 1}}])
+@pytest.mark.parametrize("several", [False, True])
+def test_a_saved_evaluation_is_no_run(
+    tmp_path: Path, gold: Any, *, several: bool
+) -> None:
+    path = tmp_path / "result.json"
+    saved = example().to_dict()
+    path.write_text(json.dumps([saved, saved] if several else saved))
+    with pytest.raises(FormatError, match=r"is a saved evaluation: karat compare"):
+        karat.evaluate(path, gold=gold)
+
+
+@pytest.mark.parametrize("name", ["x.xlsx", "x.md", "x.json.gz"])
+def test_an_extension_of_another_format_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UsageError, match=r"extension chooses the format, one of .json"):
+        example().save(tmp_path / name)
+    assert not [*tmp_path.iterdir()]

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import click
@@ -17,7 +18,7 @@ from karat.data.runs import Notice, Run
 from karat.data.tables import counted
 from karat.errors import DataError
 from karat.evaluation import evaluate
-from karat.reading.readers import Checked, validate
+from karat.reading.readers import Checked, read_queries, validate
 from karat.reading.source import Role
 
 _WRONG = 2
@@ -72,6 +73,10 @@ def command(
 def _check(path: str, role: Role | None, *, has_gold: bool, **how: Any) -> Checked:
     """Check one file; say what it holds on stdout, what is wrong with it on stderr."""
     checked = validate(path, role, **how)
+    unasked = role is None and not how["mapping"]
+    if checked.loaded is None and unasked and (texts := _texts(path)):
+        say(f"{path}: {texts}")
+        return Checked()
     for problem in checked.problems:
         remark(str(problem))
     if checked.more:
@@ -84,6 +89,27 @@ def _check(path: str, role: Role | None, *, has_gold: bool, **how: Any) -> Check
         if checked.loaded.gold is None and not has_gold:
             _say((*checked.notices, *_noticed(checked.loaded.run)))
     return checked
+
+
+def _texts(path: str) -> str | None:
+    """What a file of nothing but texts holds; None if a field may hold documents."""
+    if not Path(path).is_file():
+        return None
+    try:
+        facts = [*read_queries(path).values()]
+    except DataError:
+        return None
+    names: set[str] = set()
+    for fact in facts:
+        names |= fact.metadata.keys()
+        others = (v for n, v in fact.metadata.items() if n != "metadata")
+        if not fact.text or any(isinstance(v, list | dict) for v in others):
+            return None
+    if "title" in names:
+        return f"a corpus with {counted(len(facts), 'document')}"
+    if any(fact.tags for fact in facts):
+        return counted(len(facts), "query")
+    return f"{counted(len(facts), 'text')} by id: queries, or a corpus"
 
 
 def contents(loaded: Dataset) -> Iterator[str]:

@@ -341,15 +341,15 @@ def _as_compared(scores: Iterable[Any], policies: Policies) -> Floats:
 class RankedRun(_MemoryRun[Sequence[str]]):
     """A run given as `{query: [document, ...]}`; the order of the list is the rank.
 
-    Scores that documents were listed with decide nothing. `ranks` are those of queries
-    whose ranks have gaps.
+    Scores that documents were listed with decide nothing, and equal ones are told.
+    `ranks` are those of queries whose ranks have gaps.
     """
 
     def __init__(
         self,
         rankings: Mapping[str, Iterable[str]],
         name: str = "run",
-        scores: Mapping[str, Sequence[float]] | None = None,
+        scores: Mapping[str, Sequence[float | None]] | None = None,
         ranks: Mapping[str, Sequence[int]] | None = None,
     ) -> None:
         if not {*map(type, rankings.values())} <= {list, tuple}:
@@ -368,6 +368,7 @@ class RankedRun(_MemoryRun[Sequence[str]]):
             rankings, sizes = self._labelled(labels, ())
             counts["repeats"] = _repeating(rankings, labels)
             item, place = _occurrences(rankings, labels, judged=judged)
+            counts["listed ties"] = self._ties(item, place, labels)
             if len(item) and np.bincount(item).max() > 1:
                 first = np.unique(item, return_index=True)[1]
                 again = np.unique(np.delete(item, first))
@@ -388,6 +389,24 @@ class RankedRun(_MemoryRun[Sequence[str]]):
             raise
         found = self._located(item, place, sizes, labels, policies, **counts)
         return self._with_gaps(found, labels, policies) if self.ranks else found
+
+    def _ties(self, item: Ints, place: Ints, labels: ColumnLabels) -> dict[str, int]:
+        """How many relevant documents share their score with another, by query."""
+        shared: dict[str, AbstractSet[float | None]] = {}
+        for query, scores in self._scores.items():
+            if len({*scores}) < len(scores) and query in labels:
+                once = {*zip(self.by_query[query], scores, strict=True)}
+                often = Counter(score for _, score in once if score is not None)
+                shared[query] = {score for score, n in often.items() if n > 1}
+        if not any(shared.values()):
+            return {}
+        names = [*labels]
+        queries = map(names.__getitem__, labels.grades.query[item].tolist())
+        tied = [
+            query in shared and self._scores[query][at] in shared[query]
+            for query, at in zip(queries, place.tolist(), strict=True)
+        ]
+        return _count_by_query(np.unique(item[tied]), labels)
 
     def _with_gaps(
         self, located: Located, labels: ColumnLabels, policies: Policies
@@ -476,7 +495,19 @@ def _occurrences(
 
 
 class DocumentRun(_MemoryRun[Sequence[Document]]):
-    """A run of documents with their texts; the order given is the rank."""
+    """A run of documents with their texts; the order given is the rank.
+
+    Where texts were added to another run, ids are looked up in that one.
+    """
+
+    def __init__(
+        self,
+        rankings: Mapping[str, Sequence[Document]],
+        name: str = "run",
+        without_texts: Run | None = None,
+    ) -> None:
+        super().__init__(rankings, name)
+        self._without_texts = without_texts
 
     @cached_property
     def ids(self) -> RankedRun:
@@ -503,6 +534,7 @@ class DocumentRun(_MemoryRun[Sequence[Document]]):
         return RankedRun(
             {query: [key(d) or "" for d in docs] for query, docs in rankings},
             self.name,
+            scores={q: [d.score for d in docs] for q, docs in rankings},
             ranks={q: ranks_of(docs) for q, docs in rankings if docs and docs[-1].rank},
         )
 
@@ -516,7 +548,8 @@ class DocumentRun(_MemoryRun[Sequence[Document]]):
 
     def locate(self, labels: Labels, *, judged: bool, policies: Policies) -> Located:
         """Find labelled documents, each at its first position unless all are kept."""
-        return self.ids.locate(labels, judged=judged, policies=policies)
+        run = self._without_texts or self.ids
+        return run.locate(labels, judged=judged, policies=policies)
 
     def rankings(self, policies: Policies) -> Iterator[tuple[str, list[Document]]]:
         """Each query's documents in list order."""

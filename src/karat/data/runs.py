@@ -369,7 +369,7 @@ def run_notices(policies: Policies, **counts: Mapping[str, int]) -> tuple[Notice
     rule = {"trec": "document id, descending", "input": "input order"}[policies.ties]
     return tuple(
         Notice(
-            kind,
+            kind.removeprefix("listed "),
             sum(met.values()),
             _MET[kind][0].format(rule=rule),
             tuple(met)[:3],
@@ -381,6 +381,10 @@ def run_notices(policies: Policies, **counts: Mapping[str, int]) -> tuple[Notice
 
 
 _SHARED = "score with another document; ordered by {rule}"
+_AS_LISTED = (
+    "score with another document; ranked as listed; order='descending' "
+    "(--order descending) ranks by score, then document id"
+)
 TOP = 5
 """How many documents are looked at for repeated ones."""
 
@@ -389,6 +393,10 @@ _MET = {
     "ties": (
         f"relevant documents share their {_SHARED}",
         f"relevant document shares its {_SHARED}",
+    ),
+    "listed ties": (
+        f"relevant documents share their {_AS_LISTED}",
+        f"relevant document shares its {_AS_LISTED}",
     ),
     "duplicates": (
         "relevant documents were retrieved more than once",

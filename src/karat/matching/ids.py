@@ -41,7 +41,7 @@ def roll_up(
     the growing cutoff of LongMemEval.
     """
     rankings = {
-        query: [replace(document, id=session(document)) for document in documents]
+        query: [replace(d, id=session(d), score=None) for d in documents]
         for query, documents in run.rankings(policies)
     }
     return DocumentRun(rankings, run.name).ids

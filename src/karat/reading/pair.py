@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from karat.data.gold import Gold, Item
 from karat.data.memory_runs import DocumentRun, ScoredRun
-from karat.data.policies import Policies
+from karat.data.policies import Policies, Ties
 from karat.data.queries import Dataset, Query
 from karat.data.runs import Notice, Run
 from karat.data.tables import counted
@@ -55,6 +55,7 @@ def pair(
     order: str | None = None,
     corpus: Any = None,
     kind: str | None = None,
+    ties: Ties = "trec",
 ) -> Pair:
     """Read a run and its gold, or samples that hold both.
 
@@ -81,7 +82,7 @@ def pair(
         ranked, notices = _ordered(ranked, order, notices)
     if corpus is not None:
         texts = texts_for(ranked, wanted, corpus)
-        ranked = with_texts(ranked, texts)
+        ranked = with_texts(ranked, texts, ties)
         notices = (*notices, *_unknown_documents(wanted, texts))
         by_text = kind == "passages" or "ids" not in ranked.kinds()
         wanted = _with_gold_texts(wanted, texts, documents=by_text)

@@ -8,7 +8,7 @@ from typing import Any, Final, overload
 
 from karat.data.gold import Gold
 from karat.data.memory_runs import DocumentRun
-from karat.data.policies import Policies
+from karat.data.policies import Policies, Ties
 from karat.data.queries import Corpus, Dataset, Query
 from karat.data.runs import Document, Notice, Run
 from karat.errors import DataError, FormatError
@@ -308,9 +308,9 @@ def texts_for(run: Run, gold: Gold, corpus: Any) -> Mapping[str, str]:
     return read_corpus(corpus, ids={*map(str, names), *wanted})
 
 
-def with_texts(run: Run, corpus: Any) -> DocumentRun:
+def with_texts(run: Run, corpus: Any, ties: Ties = "trec") -> DocumentRun:
     """The run with the texts of its documents, where it has only their ids."""
-    rankings = dict(run.rankings(Policies()))
+    rankings = dict(run.rankings(Policies(ties=ties)))
     corpus = texts_for(run, Gold(), corpus)
     # Where the corpus has any of the strings that were retrieved, they are ids.
     are_ids = any(_bare_id(d) in corpus for r in rankings.values() for d in r)
@@ -326,7 +326,7 @@ def with_texts(run: Run, corpus: Any) -> DocumentRun:
         return replace(d, id=name, text=corpus.get(name))
 
     found = {query: [*map(with_text, ranking)] for query, ranking in rankings.items()}
-    again = DocumentRun(found, run.name)
+    again = DocumentRun(found, run.name, run)
     again.retrieval = run.retrieval
     return again
 

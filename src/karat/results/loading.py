@@ -143,8 +143,9 @@ def _choose(saved: Any, path: str | os.PathLike[str], run: str | None) -> Any:
         return every[0]
     if run is None:
         raise UsageError(
-            f"{os.fspath(path)} holds {len(every)} runs; name one with run=: "
-            f"{', '.join(names)}"
+            f"{os.fspath(path)} holds {len(every)} runs: {', '.join(names)}; karat "
+            "evaluate RUN -o FILE.json saves one alone, and karat.load(path, run=NAME) "
+            "reads one"
         )
     if run not in names:
         raise UnknownNameError("run", run, names)
@@ -172,6 +173,11 @@ def from_dict(saved: Mapping[str, Any]) -> Evaluation:
 
 def _check_version(saved: Mapping[str, Any]) -> None:
     version = saved.get("schema_version")
+    if version is not None and "kind" in saved:
+        raise FormatError(
+            f"is a saved result ({saved['kind']!s:.40}), not an evaluation",
+            hint="karat evaluate -o result.json writes one",
+        )
     if type(version) is not int or version < 1:
         raise NotSavedError(
             "is not a saved evaluation: it has no schema_version",

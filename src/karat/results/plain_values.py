@@ -45,7 +45,13 @@ from karat.data.arrays import Bools, Floats
 from karat.data.intervals import Interval
 from karat.data.runs import Notice, TopDocuments
 from karat.data.tables import Table
-from karat.errors import DataError, FormatError, KaratError, MissingExtraError
+from karat.errors import (
+    DataError,
+    FormatError,
+    KaratError,
+    MissingExtraError,
+    UsageError,
+)
 from karat.reading.files import decode_json, decode_text, open_binary
 from karat.reading.meaning.values import show
 from karat.reading.source import placed
@@ -327,8 +333,18 @@ class SavedResult(ABC):
         """A page that a browser shows, in one file."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it to JSON, which `load` reads back, or to a page (`.html`)."""
-        page = str(path).endswith(".html")
+        """Write it to JSON, which `load` reads back, or to a page (`.html`).
+
+        Raises:
+            UsageError: the extension is of another format.
+        """
+        extension = Path(path).suffix.lower()
+        if extension not in {"", ".json", ".html"}:
+            raise UsageError(
+                f"{os.fspath(path)}: the extension chooses the format, one of .json, "
+                ".html"
+            )
+        page = extension == ".html"
         write_file(path, self.to_html() if page else self.to_json() + "\n")
 
     def show(self) -> "EmbeddedPage | None":

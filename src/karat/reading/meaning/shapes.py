@@ -192,6 +192,7 @@ def interpret(value: object, source: Source, format: str) -> Dataset:
 def _shape(value: object, source: Source) -> Records | Mapping[Any, Any]:
     """The records in a nested value; or else rankings or gold by query."""
     value = as_records(as_record(value))
+    _refuse_saved(value[0] if is_list(value) and value else value, source)
     if isinstance(value, Mapping):
         return _shape_of_mapping(value, source)
     if not is_list(value):
@@ -203,6 +204,22 @@ def _shape(value: object, source: Source) -> Records | Mapping[Any, Any]:
     if holds_rows(value):
         return _unnumbered(named_rows(value, source.role))
     return _numbered(value, source.notes)
+
+
+def _refuse_saved(value: object, source: Source) -> None:
+    """Say so of a result that karat itself saved."""
+    if not isinstance(value, Mapping) or "schema_version" not in value:
+        return
+    if "evaluation" in value:
+        raise source.error(
+            "is a saved evaluation: karat compare, karat diagnose and karat.load read "
+            "it",
+            hint="karat push adds it to a history, where karat history --gold FILE "
+            "scores it by other gold",
+        )
+    if "kind" in value:
+        kind = f"{value['kind']!s:.40}"
+        raise source.error(f"is a saved result ({kind}), not what was retrieved")
 
 
 def interpret_by(
