@@ -30,7 +30,7 @@ from tests.llm.fault_server import verdicts
 from tests.llm.judges import Scripted, grade, right, run_jobs_sync
 
 AT_ONCE = 4
-ROWS = 40
+ROWS = 400
 """So many steps for each kill: more than a process makes before it is killed."""
 LONGEST = 0.1
 HELD = "held: "

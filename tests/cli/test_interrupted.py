@@ -92,6 +92,7 @@ WRITERS: dict[str, tuple[list[str], int, list[str]]] = {
     "validate": (["validate", "dense.run", "bad.run"], 2, []),
     "demo": (["demo", "--copy", "copy"], 0, []),
     "trec-eval": (["trec-eval", "gold.qrels", "dense.run"], 0, []),
+    "matchers": (["matchers"], 0, []),
     "metrics": (["metrics"], 0, []),
     "cache": (["cache"], 0, []),
 }
