@@ -147,3 +147,15 @@ def test_hits_share_the_ideal_of_their_own_labels_only() -> None:
     other = replace(hits, gold_grade=np.array([1.0, 1.0]), grade=np.array([1.0, 1.0]))
     fresh = hits_of({"q": ["x", "a", "b"]}, {"q": {"a": 1.0, "b": 1.0}})
     assert metric.score(other) == metric.score(fresh) != before
+
+
+@given(judged_runs())
+@settings(max_examples=60)
+def test_ndcg_of_linear_gains_does_not_change_with_their_unit(
+    judged: tuple[Rankings, Grades],
+) -> None:
+    """Whole grades are ordered by another sort than fractions are."""
+    rankings, grades = judged
+    halves = {q: {d: g / 2 for d, g in row.items()} for q, row in grades.items()}
+    whole, parts = (NDCG(5).score(hits_of(rankings, g)) for g in (grades, halves))
+    np.testing.assert_allclose(whole, parts, rtol=1e-12)

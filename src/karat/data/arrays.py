@@ -14,6 +14,8 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 """An array of integers, such as ranks."""
 Bools: TypeAlias = npt.NDArray[np.bool_]
 """An array of truth values, such as which rows count."""
+INEXACT = 2.0**53
+"""From here on, different whole numbers may be equal as floats."""
 
 
 def as_floats(numbers: Iterable[object]) -> Floats:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from karat.data.arrays import Bools, Floats, Ints, count_by, defined, place_by
+from karat.data.arrays import INEXACT, Bools, Floats, Ints, count_by, defined, place_by
 
 T = TypeVar("T")
 
@@ -56,7 +56,13 @@ class GoldGrades:
             query, grade = query[rows], grade[rows]
         # Equal grades are in the best order already.
         if low < high:
-            grade = grade[np.lexsort((-grade, query))]
+            exact = len(self.count) * (high + 1) < INEXACT
+            if exact and (grade == np.rint(grade)).all():
+                # Whole grades and the number of their query: one sort of numbers.
+                first: Floats = query * np.float64(high + 1)
+                grade = first - np.sort(first - grade)
+            else:
+                grade = grade[np.lexsort((-grade, query))]
         return query, place_by(query, len(self.count)), grade
 
     def relevant(self, threshold: float | None) -> tuple[Ints, Floats]:

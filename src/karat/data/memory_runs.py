@@ -21,12 +21,12 @@ from collections.abc import (
 from functools import cached_property
 from itertools import chain, compress, count, islice, repeat
 from math import isfinite
-from operator import is_not, itemgetter, methodcaller
+from operator import is_not, methodcaller
 from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 
-from karat.data.arrays import Floats, Ints, as_floats, count_by
+from karat.data.arrays import INEXACT, Floats, Ints, as_floats, count_by
 from karat.data.gold import ColumnLabels
 from karat.data.policies import Policies
 from karat.data.runs import (
@@ -51,8 +51,6 @@ _FEW = 8
 _MANY = 100
 # By so many scores one sees whether a ranking comes in order.
 _FIRST = 8
-# Whole numbers from here on differ where floats are equal.
-_INEXACT = 2.0**53
 _VALUES = methodcaller("values")
 
 
@@ -273,8 +271,8 @@ def _count_better(
         if number:
             # Most come best first: reversed, the sort has only to look.
             ordered.reverse()
-            first = ordered[:_FIRST]
-            if not exact or (len(ordered) > _MANY and first != sorted(first)):
+            many = len(ordered) > _MANY
+            if not exact or (many and ordered[:_FIRST] != sorted(ordered[:_FIRST])):
                 floats = (
                     as_floats(ordered) if exact else _as_compared(ordered, policies)
                 )
@@ -291,7 +289,7 @@ def _count_better(
         map(isfinite, chain.from_iterable(map(_VALUES, rankings)))
     ):
         raise ValueError
-    if exact and not abs(checksum) < _INEXACT:
+    if exact and not abs(checksum) < INEXACT:
         return _count_better(rankings, found, scores, policies, exact=False)
     return np.array(better, np.int64), np.array(tied, np.int64)
 
@@ -366,13 +364,15 @@ class RankedRun(_MemoryRun[Sequence[str]]):
             if policies.duplicates == "error":
                 self._refuse_repeated()
             rankings, sizes = self._labelled(labels, ())
-            counts["repeats"] = _repeating(rankings, labels)
-            item, place = _occurrences(rankings, labels, judged=judged)
-            counts["listed ties"] = self._ties(item, place, labels)
+            item, place, again = _occurrences(rankings, labels, judged=judged)
+            if again:
+                counts["repeats"] = _repeats_irrelevant(again, labels)
+            if self._scores:
+                counts["listed ties"] = self._ties(item, place, labels)
             if len(item) and np.bincount(item).max() > 1:
                 first = np.unique(item, return_index=True)[1]
-                again = np.unique(np.delete(item, first))
-                counts["duplicates"] = _count_by_query(again, labels)
+                twice = np.unique(np.delete(item, first))
+                counts["duplicates"] = _count_by_query(twice, labels)
                 if policies.duplicates != "keep":
                     item, place = item[first], place[first]
             if policies.duplicates == "collapse" and any(map(_repeats, rankings)):
@@ -380,7 +380,7 @@ class RankedRun(_MemoryRun[Sequence[str]]):
                 rankings = [[*dict.fromkeys(ranking)] for ranking in rankings]
                 lengths = np.fromiter(map(len, rankings), np.int64, len(rankings))
                 sizes = np.minimum(sizes, lengths)
-                item, place = _occurrences(rankings, labels, judged=judged)
+                item, place, _ = _occurrences(rankings, labels, judged=judged)
         except TypeError:
             # Optimistic above, precise here: say which id of which query is wrong.
             for name, ranking in self.by_query.items():
@@ -456,30 +456,30 @@ def _repeats(ranking: Sequence[str]) -> bool:
     return len({*ranking}) < len(ranking)
 
 
-def _repeating(
-    rankings: Sequence[Sequence[str]], labels: ColumnLabels
+def _repeats_irrelevant(
+    tops: Mapping[str, Sequence[str]], labels: ColumnLabels
 ) -> dict[str, int]:
-    """The queries that repeat documents among their first which are not relevant."""
-    tops: list[Sequence[str]] = [*map(itemgetter(slice(TOP)), rankings)]
-    # Mostly there is none.
-    if sum(map(len, map(set, tops))) == sum(map(len, tops)):
-        return {}
+    """The queries that repeat a document which is not relevant."""
     return {
         query: 1
-        for query, often in zip(labels, map(Counter, tops), strict=True)
-        if any(n > 1 and labels[query].get(d, 0) <= 0 for d, n in often.items())
+        for query, top in tops.items()
+        if any(n > 1 and labels[query].get(d, 0) <= 0 for d, n in Counter(top).items())
     }
 
 
 def _occurrences(
     rankings: Iterable[Sequence[str]], labels: ColumnLabels, *, judged: bool
-) -> tuple[Ints, Ints]:
-    """Every labelled document, as often as it occurs, and its places."""
+) -> tuple[Ints, Ints, dict[str, Sequence[str]]]:
+    """Each occurrence of a labelled document, its place, and the tops that repeat."""
     places: list[int] = []
     items: list[int] = []
+    again: dict[str, Sequence[str]] = {}
     names, counts, item = _wanted(labels, judged=judged)
     begin = 0
-    for ranking, size in zip(rankings, counts.tolist(), strict=True):
+    for query, ranking, size in zip(labels.ids, rankings, counts.tolist(), strict=True):
+        top = ranking[:TOP]
+        if len({*top}) < len(top):
+            again[query] = top
         own = names[begin : begin + size]
         known = {*own}
         number = own.index if size < _FEW else dict(zip(own, count())).__getitem__
@@ -491,7 +491,7 @@ def _occurrences(
             places.append(place)
             items.append(begin + number(ranking[place]))
         begin += size
-    return item[np.array(items, np.int64)], np.array(places, np.int64)
+    return item[np.array(items, np.int64)], np.array(places, np.int64), again
 
 
 class DocumentRun(_MemoryRun[Sequence[Document]]):

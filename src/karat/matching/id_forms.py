@@ -306,12 +306,12 @@ def _misses(
 
 def _by_query(labels: ColumnLabels, rows: Ints) -> dict[str, set[str]]:
     """The names of some labels, by the ids of their queries."""
-    ids: dict[str, set[str]] = {}
-    for number, row in zip(
-        labels.grades.query[rows].tolist(), rows.tolist(), strict=True
-    ):
-        ids.setdefault(labels.ids[number], set()).add(labels.names[row])
-    return ids
+    wanted: dict[str, set[str]] = {}
+    queries, names = labels.ids, labels.names
+    numbers = labels.grades.query[rows].tolist()
+    for number, row in zip(numbers, rows.tolist(), strict=True):
+        wanted.setdefault(queries[number], set()).add(names[row])
+    return wanted
 
 
 def _may_differ(

@@ -77,10 +77,9 @@ class GainMetric(CutoffMetric):
             count, room = hits.gold_count, hits.cutoff(self.k, slice(None))
             if room is not None:
                 count = np.minimum(count, room)
-            gain = self._worth(hits, hits.query[:0], np.array([low]))
-            after = np.arange(2, int(count.max(initial=0)) + 2)
-            sums = np.cumsum(gain / self.discount(after))
-            return np.concatenate(([0.0], sums))[count]
+            worth = self._worth(hits, hits.query[:0], np.array([low])).item()
+            most = int(count.max(initial=0))
+            return _ideal_sums(worth, self.discount, most)[count]
         query, place, gain = self._best(hits)
         return sum_by(query, gain / self.discount(place + 1), hits.size)
 
@@ -119,6 +118,13 @@ class GainMetric(CutoffMetric):
         best = np.zeros(hits.size)
         np.maximum.at(best, hits.gold_query, hits.gold_grade)
         return np.where(best > _HIGHEST, np.floor(best), 0.0)
+
+
+@lru_cache(maxsize=256)
+def _ideal_sums(gain: float, discount: Any, count: int) -> Floats:
+    """The discounted gain of the first 0, 1, 2 ... items that all gain the same."""
+    sums = np.cumsum(gain / discount(np.arange(2, count + 2)))
+    return np.concatenate(([0.0], sums))
 
 
 @lru_cache(maxsize=256)

@@ -125,9 +125,10 @@ def _by_query(source: Any, notes: Notes) -> tuple[dict[Any, Any] | None, bool]:
         # The first value must be a number, as it may be in an answer of an engine, too,
         # which holds lists or objects besides; whoever uses the others checks them.
         values = chain.from_iterable(map(dict.values, source.values()))
-        some = [isinstance(value, list | dict) for value in islice(values, _FEW)]
-        first = next(chain.from_iterable(map(dict.values, source.values())), 0.0)
-        scores = isinstance(first, Real) and 2 * sum(some) < max(len(some), 1)
+        some = [*islice(values, _FEW)] or [0.0]
+        scores = isinstance(some[0], Real)
+        if scores and not {*map(type, some)} <= _SCALARS:
+            scores = 2 * sum(isinstance(each, list | dict) for each in some) < len(some)
         return (source if scores else None), True
     return (source if kinds and kinds <= {list, tuple} else None), False
 
