@@ -35,6 +35,22 @@ def test_parts_make_the_same_evaluation_as_the_whole() -> None:
         assert merged.matches[name].labels() == matches.labels()
 
 
+def test_a_document_that_holds_two_items_is_one_position() -> None:
+    retrieved = [" ".join(PASSAGES), "Barley.", PASSAGES[0], PASSAGES[1], "Oats."]
+    samples = [{"retrieved": [{"text": t} for t in retrieved], "passages": PASSAGES}]
+    shares = {1: 1, 2: 1 / 2, 3: 2 / 3, 4: 3 / 4, 5: 3 / 5}
+    expected = {f"precision[chunk]@{k}": share for k, share in shares.items()}
+    assert evaluate(samples, metrics=[*expected]).means == expected
+
+
+def test_items_that_nobody_looked_for_have_no_rank() -> None:
+    run, gold = {"q": ["n", "a"]}, {"q": {"a": 1, "b": 1, "n": 0, "u": -1}}
+    relevant = {"a": 2, "b": None}
+    for metric, more in (("recall", {}), ("bpref", {"n": 1, "u": None})):
+        (trace,) = evaluate(run, gold, metrics=metric).traces
+        assert trace.first_ranks == relevant | more
+
+
 def test_the_notices_of_a_part_come_with_three_examples_at_most() -> None:
     gold = {f"q{n}": ["a"] for n in range(4)}
     parts = [evaluate({q: []}, gold={q: gold[q]}, force=True) for q in gold]

@@ -2,7 +2,8 @@
 
 import pytest
 
-from karat import explain
+from karat import Gold, evaluate, explain
+from karat.extend import Span
 
 RUN = {"q": [*"xanb"]}
 GOLD = {"q": {"a": 2, "b": 1, "c": 1, "n": 0}}
@@ -40,6 +41,61 @@ GOLD = {"q": {"a": 2, "b": 1, "c": 1, "n": 0}}
 def test_the_figures_of_one_query(metric: str, workings: str) -> None:
     rows = explain(RUN, "q", GOLD, metrics=[metric]).tables[1].rows
     assert rows[0][2].startswith(workings)
+
+
+CHUNKS = {
+    "q": [
+        {"id": "c1", "source": "guide.md", "start": 0, "end": 30},
+        {"id": "c2", "source": "guide.md", "start": 25, "end": 50},
+    ]
+}
+SPANS = Gold(
+    spans={"q": (Span("s1", "guide.md", 0, 20), Span("s2", "guide.md", 40, 60))}
+)
+
+
+@pytest.mark.parametrize(
+    ("metric", "score", "workings"),
+    [
+        ("coverage", 30 / 40, "30 characters covered / 40 in the gold"),
+        ("coverage@1", 20 / 40, "20 characters covered / 40 in the gold"),
+        ("complete", 0, "1 covered to 0.9 of 2 relevant"),
+        ("complete(tau=0.5)", 1, "2 covered to 0.5 of 2 relevant"),
+        ("complete(tau=0.5)@1", 0, "1 covered to 0.5 of 2 relevant"),
+        ("char_precision", 30 / 50, "30 characters covered / 50 retrieved"),
+        (
+            "char_precision(overlap=counted)",
+            30 / 55,
+            "30 characters covered / 55 retrieved",
+        ),
+        (
+            "iou",
+            30 / 60,
+            "30 characters covered / (50 retrieved + 10 not covered)",
+        ),
+        (
+            "iou(overlap=counted)@1",
+            20 / 50,
+            "20 characters covered / (30 retrieved + 20 not covered)",
+        ),
+        (
+            "recall_at_budget(tokens=8)",
+            1 / 2,
+            "1 found down to rank 1 / 2 relevant",
+        ),
+        (
+            "recall_at_budget(tokens=7)",
+            0,
+            "0 found down to rank 0 / 2 relevant",
+        ),
+    ],
+)
+def test_the_figures_of_one_query_with_texts(
+    metric: str, score: float, workings: str
+) -> None:
+    assert evaluate(CHUNKS, SPANS, metrics=metric).means == {metric: score}
+    rows = explain(CHUNKS, "q", SPANS, metrics=[metric]).tables[1].rows
+    assert rows[0][2] == workings
 
 
 @pytest.mark.parametrize(("count", "end"), [(8, "0.2097)"), (9, "0.2097 + ...)")])

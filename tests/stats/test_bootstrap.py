@@ -47,6 +47,20 @@ def test_sums_are_exact_so_the_order_of_adding_does_not_matter() -> None:
         assert means.tobytes() == bootstrap_means(row, draws=300).tobytes()
 
 
+@pytest.mark.parametrize(("queries", "bits"), [(1, 53), (2, 52), (64, 47), (65, 46)])
+def test_scores_keep_as_many_bits_as_exact_sums_leave_them(
+    queries: int, bits: int
+) -> None:
+    scores = np.random.default_rng(4).uniform(0.9, 1, queries)
+    means = bootstrap_means(np.vstack([scores, np.eye(queries)]), draws=200)
+    times = (means[1:] * queries).round().astype(int)
+    whole = [int(score) for score in np.rint(scores * 2.0**bits)]
+    for mean, drawn in zip(means[0].tolist(), times.T.tolist(), strict=True):
+        total = sum(n * score for n, score in zip(drawn, whole, strict=True))
+        assert total <= 2**53
+        assert mean == total / 2**bits / queries
+
+
 def test_more_queries_than_a_short_number_counts() -> None:
     means = bootstrap_means(np.arange(70_000.0), draws=20)
     assert means.mean() == pytest.approx(35_000, rel=0.01)

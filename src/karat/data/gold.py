@@ -182,7 +182,7 @@ class Gold:
         default_factory=dict
     )
     texts: Mapping[str, str] = field(default_factory=dict)
-    notices: tuple[Notice, ...] = field(default=(), compare=False)
+    notices: tuple[Notice, ...] = ()
 
     def __repr__(self) -> str:
         sizes = {kind: sum(map(len, getattr(self, kind).values())) for kind in KINDS}

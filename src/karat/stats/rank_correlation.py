@@ -180,7 +180,7 @@ def _exact(rows: Floats) -> Floats:
     largest = np.abs(rows).max(axis=1)
     if not np.isfinite(largest).all():
         raise ParameterError("bootstrap", "scores", "finite", "NaN or infinite ones")
-    spare = _EXACT_BITS - 1 - (rows.shape[1] - 1).bit_length()
+    spare = _EXACT_BITS - (rows.shape[1] - 1).bit_length()
     exponent = np.frexp(largest)[1] - spare
     whole = np.rint(np.ldexp(rows, -exponent[:, None]))
     rounded: Floats = np.ldexp(whole, exponent[:, None])
