@@ -1,8 +1,10 @@
 """Values that pass from room to room: what they say, and what they become together."""
 
+import sys
 from collections.abc import Mapping
-from dataclasses import FrozenInstanceError, fields
+from dataclasses import FrozenInstanceError, fields, is_dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -102,3 +104,38 @@ def test_nobody_changes_a_value(value: object) -> None:
     name = fields(value)[0].name  # type: ignore[arg-type]
     with pytest.raises(FrozenInstanceError):
         setattr(value, name, "other")
+
+
+def value_classes() -> list[type[Any]]:
+    """The dataclasses of the room whose values all others pass on."""
+    modules = [(n, m) for n, m in sys.modules.items() if n.startswith("karat.data.")]
+    return [
+        value
+        for name, module in modules
+        for value in vars(module).values()
+        if isinstance(value, type) and value.__module__ == name and is_dataclass(value)
+    ]
+
+
+@pytest.mark.parametrize("kind", value_classes(), ids=lambda kind: kind.__name__)
+def test_values_are_frozen_and_hide_what_they_remember(kind: Any) -> None:
+    assert kind.__dataclass_params__.frozen
+    for field in fields(kind):
+        hidden = field.name.startswith("_")
+        assert field.init is not hidden
+        assert not (hidden and field.repr)
+
+
+def test_values_that_hold_arrays_are_not_compared_field_by_field() -> None:
+    others = {k.__name__ for k in value_classes() if not k.__dataclass_params__.eq}
+    assert others == {
+        "ColumnLabels",
+        "Coverage",
+        "Dataset",
+        "Gold",
+        "GoldGrades",
+        "Hits",
+        "Matches",
+        "Subtopics",
+        "TopDocuments",
+    }

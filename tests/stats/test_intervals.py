@@ -257,6 +257,24 @@ def test_unbounded_scores_may_vary_little_around_a_large_mean() -> None:
     assert found.high - found.low == pytest.approx(0.036, abs=0.002)
 
 
+@pytest.mark.parametrize("size", [1e-6, 1.0, 1e9])
+def test_what_is_rounding_depends_on_the_size_of_scores(size: float) -> None:
+    for error, varies in ((1e-14, False), (1e-9, True)):
+        values = size * (1 + error * (np.arange(40) % 3))
+        found = mean_interval(values, bounds=(0.0, INF))
+        assert (found is not None) is varies
+
+
+@pytest.mark.parametrize(("ones", "method"), [(23, "gaffke"), (24, "t")])
+def test_student_is_trusted_up_to_the_skewness_of_cochrans_rule(
+    ones: int, method: str
+) -> None:
+    values = np.repeat([1.0, 0.0], [ones, 1000 - ones])
+    skewed = 25 * scipy.stats.skew(values) ** 2 >= 1000
+    assert skewed == (method == "gaffke")
+    assert interval(values).method == interval(1 - values).method == method
+
+
 def test_the_t_interval_is_clipped_to_the_bounds() -> None:
     values = np.array([0.0] * 5 + [3.0, 1.0, 2.0, 4.0])
     found = interval(values, bounds=(0, INF), level=0.9999)

@@ -23,6 +23,16 @@ def test_corrections_equal_statsmodels(tests: int) -> None:
         assert ours == pytest.approx(multipletests(p, method=method)[1], abs=1e-12)
 
 
+def test_corrections_by_hand() -> None:
+    p = np.array([0.04, 0.01, 0.5, 0.03])
+    assert holm(p) == pytest.approx([0.09, 0.04, 0.5, 0.09])
+    expected = [0.04 * 4 / 3, 0.04, 0.5, 0.04 * 4 / 3]
+    assert benjamini_hochberg(p) == pytest.approx(expected)
+    for correct in (holm, benjamini_hochberg):
+        assert correct(np.array([0.9, 0.8])).max() <= 1
+        assert correct(np.array([0.2])).tolist() == [0.2]
+
+
 def test_a_test_that_was_not_made_does_not_count() -> None:
     p = np.array([0.01, np.nan, 0.03])
     assert holm(p) == pytest.approx([0.02, np.nan, 0.03], nan_ok=True)

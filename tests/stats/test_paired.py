@@ -186,6 +186,15 @@ def test_the_wilcoxon_test_equals_scipy(n: int) -> None:
     assert wilcoxon(np.zeros(n)) == 1.0
 
 
+def test_ranks_forgive_rounding() -> None:
+    values = np.array([0.5, -0.5, 0.5, 0.25, 0.75, -0.75])
+    for error, same in ((4e-13, True), (4e-12, False)):
+        moved = values + error * np.array([0, -1, 0, 0, 1, 0])
+        assert (wilcoxon(moved) == wilcoxon(values)) is same
+    for nothing, same in ((9e-13, True), (1e-11, False)):
+        assert (wilcoxon(np.append(values, nothing)) == wilcoxon(values)) is same
+
+
 def test_outcomes_forgive_rounding() -> None:
     assert outcomes(np.array([0.1 + 0.2 - 0.3, 0.5, -0.5, 0.0, 1.0])) == (2, 2, 1)
 

@@ -115,7 +115,7 @@ def test_no_difference_anywhere_is_no_evidence(n: int) -> None:
 def test_a_constant_difference_has_the_smallest_p_there_is(n: int) -> None:
     found = float(sign_flip(np.full(n, 0.1)))
     assert found >= smallest_p(n)
-    assert found == pytest.approx(smallest_p(n), abs=3 / DRAWS)
+    assert found == pytest.approx(smallest_p(n), abs=3 / DRAWS if n > 16 else 0)
 
 
 def test_what_cannot_be_tested_is_an_error() -> None:
@@ -134,7 +134,7 @@ def p_of(differences: Floats, sizes: Floats, mean: float) -> float:
 
 
 @pytest.mark.parametrize("clustered", [False, True])
-@pytest.mark.parametrize("n", [6, 9, 12])
+@pytest.mark.parametrize("n", [6, 9, 12, 16])
 def test_limits_are_where_the_studentised_test_begins_to_reject(
     n: int,
     clustered: bool,  # noqa: FBT001
