@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from karat.extend import NDCG, Metric
+from karat import evaluate
+from karat.extend import NDCG, Metric, ParameterError
 from karat.metrics.recall_points import RNDCG, BinaryG, G, NDCGRel
 from tests.metrics.judged_runs import Grades, Rankings, hits_of, judged_runs, one
 
@@ -135,6 +136,21 @@ def test_the_workings_of_huge_gains_say_what_they_were_divided_by() -> None:
     assert workings.startswith("DCG 1/log2(2) + 0.5/log2(3) = 1.3155; ideal ")
     assert workings.endswith("; all gains over 2^2000")
     assert "over" not in NDCG(gain="exp").workings(one("ab", {"a": 3, "b": 2}))
+
+
+@pytest.mark.parametrize("grade", [0, -1])
+def test_a_rejected_document_that_gains_something_is_looked_for(grade: int) -> None:
+    gold = {"q": {"a": 1, "n": grade}}
+    for gains, score in ((f"{grade}:1", 1.0), (f"{grade}:0", 1 / log2(3))):
+        metric = f"ndcg(gains={gains})"
+        means = evaluate({"q": ["n", "a"]}, gold, metrics=metric).means
+        assert means == {metric: pytest.approx(score)}
+
+
+@pytest.mark.parametrize("gains", ["1:-1", "1:inf", "nan:1", "1:1;1:2", "1", "a:1"])
+def test_gains_that_are_none_are_refused(gains: str) -> None:
+    with pytest.raises(ParameterError, match="grade:gain"):
+        NDCG(gains=gains)
 
 
 def test_hits_share_the_ideal_of_their_own_labels_only() -> None:

@@ -177,3 +177,45 @@ def test_more_is_better_but_for_a_few() -> None:
     assert less == {"contradiction", "num_nonrel_judged_ret", "rbp_resid", "unjudged"}
     neither = {name for name in METRICS if METRICS[name].higher_is_better is None}
     assert neither == {"ideal_dcg", "num_q", "num_rel", "num_ret"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "rbp(p=0.8, gain=binary)",
+        "rbp_resid(p=0.8)",
+        "err(max_grade=4)",
+        "compat(p=0.95, normalize=true)",
+        "iprec(recall=0, rounding=nearest)",
+        "r_precision(mult=1)",
+        "q_measure(beta=1)",
+        "set_f(beta=1)",
+        "alpha_dcg(alpha=0.5)",
+        "err_ia(alpha=0.5)",
+        "nrbp(alpha=0.5, beta=0.5)",
+        "nerr10(p=0.9)",
+        "inst(goal=1)",
+        "sdcg(max_grade=1, min_grade=0)",
+        "complete(tau=0.9)",
+        "recall_at_budget(tokens=2000)",
+        "iou(overlap=merged)",
+        "utility(found=1, noise=-1, missed=0, rest=0, collection=0)",
+    ],
+)
+def test_a_parameter_at_its_default_is_left_out(text: str) -> None:
+    assert str(read_metric(text)) == text.partition("(")[0]
+
+
+def test_what_scores_can_be_and_how_they_are_averaged() -> None:
+    kinds = METRICS.items()
+    binary = {name for name, kind in kinds if kind.binary}
+    assert binary == {"hit", "containment", "recall_all", "complete"}
+    counts = {"hits", "num_q", "num_ret", "num_rel", "num_rel_ret"}
+    counts |= {"num_nonrel_judged_ret", "dcg", "ideal_dcg"}
+    infinite = float("inf")
+    for name, kind in kinds:
+        low, high = -infinite if name in {"yaap", "utility"} else 0.0, infinite
+        expected = (low, high) if low or name in counts else (0.0, 1.0)
+        assert kind.bounds == expected, name
+    averages = {name: kind.average for name, kind in kinds if kind.average != "mean"}
+    assert averages == {"gm_ap": "geometric", "gm_bpref": "geometric", "num_q": "sum"}

@@ -103,3 +103,34 @@ def test_hundreds_of_queries_score_as_each_does_alone() -> None:
     alone = evaluate({"q": ["x", "y", "a"]}, gold={"q": ["a"]}, metrics=["sdcg@5"])
     assert scores[2::3] == pytest.approx([alone.means["sdcg@5"]] * 100)
     assert scores[:3].tolist() * 100 == scores.tolist()
+
+
+@pytest.mark.parametrize("metric", ["sdcg@k", "bpm@k", "rbp@k", "err@k", "accuracy@k"])
+def test_the_letter_stands_for_the_cutoff_of_each_query(metric: str) -> None:
+    relevant = {"a": 1, "b": 1}
+    samples = [
+        {"id": f"q{k}", "k": k, "retrieved": [*"xab"], "relevant": relevant}
+        for k in (1, 2, 3)
+    ]
+    scores = evaluate(samples, metrics=metric)[metric].scores
+    expected = [
+        read_metric(metric.replace("@k", f"@{k}")).score(one("xab", relevant))[0]
+        for k in (1, 2, 3)
+    ]
+    assert scores.tolist() == pytest.approx(expected, nan_ok=True)
+    assert scores[0] != scores[1]
+
+
+def test_grades_up_to_the_lowest_gain_nothing_and_the_highest_gains_all() -> None:
+    hits = one("ab", {"a": 0.25, "b": 0.5})
+    for spelling, score in [
+        ("nerr8(max_grade=0.5)@2", (0.5 + 0.5 * 1) / (1 + 0.5)),
+        ("nerr8(max_grade=0.5, min_grade=0.25)@2", 1 / 2),
+        ("nerr8(max_grade=1, min_grade=0.5)@2", 0.0),
+    ]:
+        assert read_metric(spelling).score(hits) == pytest.approx(score)
+    with pytest.raises(ParameterError, match=r"at least the highest grade, 0.5"):
+        read_metric("nerr8(max_grade=0.4)").score(hits)
+    for low in (-0.1, 1, 2):
+        with pytest.raises(ParameterError, match=r"from 0 to below max_grade, 1"):
+            read_metric(f"nerr8(min_grade={low})")

@@ -36,11 +36,40 @@ GOLD = {"q": {"a": 2, "b": 1, "c": 1, "n": 0}}
         ("unjudged@9", "1 without judgement / 9"),
         ("rbp(gain=scaled)", "0.2 x (0.8000 + 0.2560)"),
         ("err(max_grade=2)", "0.3750 + 0.0156"),
+        ("err(max_grade=2)@1", "0"),
+        ("ap@1", "(0) / 3 relevant"),
+        ("ap(of=capped)", "(1/2 + 2/4) / 3 that fit"),
+        ("set_precision", "2 positions match / 4"),
+        ("set_recall(threshold=2)", "1 found / 1 relevant"),
+        ("set_relative_precision(threshold=2)", "1 found / min(1, 4)"),
+        ("bing", "(1/log2(3) + 1/log2(4)) / 3 relevant"),
+        ("infap", "(0.5000 + 0.5000) / 3 relevant"),
+        ("judged@1", "0 labelled / 1 document"),
+        ("unjudged", "1 without judgement / 4"),
+        ("context_recall[id]@2", "1 found / 3 relevant"),
+        ("context_recall(weights=grade)[id]@2", "2 found / 4 in the gold, by grades"),
+        ("contradiction[id]", "0 contradicted / 3 relevant"),
+        ("recall_capped@2", "found in top k / min(R, k)"),
     ],
 )
 def test_the_figures_of_one_query(metric: str, workings: str) -> None:
     rows = explain(RUN, "q", GOLD, metrics=[metric]).tables[1].rows
     assert rows[0][2].startswith(workings)
+
+
+@pytest.mark.parametrize(
+    ("metric", "workings"),
+    [
+        ("rr", "nothing relevant was found"),
+        ("bing", "(0) / 3 relevant"),
+        ("ap", "(0) / 3 relevant"),
+        ("rbp", "0.2 x (0)"),
+        ("err", "0"),
+    ],
+)
+def test_the_figures_where_nothing_was_found(metric: str, workings: str) -> None:
+    rows = explain({"q": ["x", "n"]}, "q", GOLD, metrics=[metric]).tables[1].rows
+    assert rows[0][2] == workings
 
 
 CHUNKS = {
@@ -96,6 +125,14 @@ def test_the_figures_of_one_query_with_texts(
     assert evaluate(CHUNKS, SPANS, metrics=metric).means == {metric: score}
     rows = explain(CHUNKS, "q", SPANS, metrics=[metric]).tables[1].rows
     assert rows[0][2] == workings
+
+
+def test_one_character_can_be_complete_and_no_gold_cannot() -> None:
+    one = Gold(spans={"q": (Span("s1", "guide.md", 4, 5),)})
+    assert evaluate(CHUNKS, one, metrics="complete@1").means == {"complete@1": 1.0}
+    nothing = Gold(spans={"q": (Span("s1", "guide.md", 4, 5, grade=0.0),)})
+    result = evaluate(CHUNKS, nothing, metrics=["complete", "char_precision", "iou"])
+    assert [str(mean) for mean in result.means.values()] == ["nan"] * 3
 
 
 @pytest.mark.parametrize(("count", "end"), [(8, "0.2097)"), (9, "0.2097 + ...)")])
