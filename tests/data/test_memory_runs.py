@@ -255,3 +255,80 @@ def test_scores_whose_sum_is_infinite_are_ranked(depth: int) -> None:
     run["other"] = {"a": 1.7e308, "b": 1.7e308}
     found = karat.evaluate(run, gold={"q": ["d00001"], "other": ["a"]}, metrics=["rr"])
     assert found["rr"].scores.tolist() == [0.5, 0.5]
+
+
+@pytest.mark.parametrize("score", [1.0, 1 + 2.0**-23, -1.0, 0.1, 2.0**-149, 3e38])
+@pytest.mark.parametrize("end", [-np.inf, np.inf])
+def test_scores_are_equal_in_single_precision_where_their_roundings_are(
+    score: float, end: float
+) -> None:
+    single = np.float32(score)
+    middle = (float(single) + float(np.nextafter(single, np.float32(end)))) / 2
+    for other in (np.nextafter(middle, -np.inf), middle, np.nextafter(middle, np.inf)):
+        run = {"q": {"a": score, "b": float(other)}}
+        for name in "ab":
+            found = karat.evaluate(
+                run, {"q": [name]}, metrics="rr", profile="trec_eval-9"
+            )
+            first = "a" if single > np.float32(other) else "b"
+            assert found.means == {"rr": 1.0 if name == first else 0.5}
+            tied = [n.count for n in found.warnings if n.kind == "ties"]
+            assert tied == [1] * int(single == np.float32(other))
+
+
+@pytest.mark.parametrize("text", [{}, {"text": "Rye."}])
+def test_ranks_with_gaps_are_kept(text: dict[str, str]) -> None:
+    ranks = {"q1": [1, 4], "q2": [3], "q3": [1, 2]}
+    samples = [
+        {
+            "id": query,
+            "retrieved": [{"id": f"d{n}", "rank": n, **text} for n in own],
+            "relevant": [f"d{own[-1]}"],
+        }
+        for query, own in ranks.items()
+    ]
+    result = karat.evaluate(samples, metrics=["rr", "num_ret"])
+    assert result["rr"].scores.tolist() == [1 / 4, 1 / 3, 1 / 2]
+    assert result["num_ret"].scores.tolist() == [4, 3, 2]
+    (notice,) = (n for n in result.warnings if n.kind == "gaps")
+    assert (notice.count, notice.examples) == (2, ("q1", "q2"))
+
+
+def test_documents_repeated_among_the_first_five_are_told() -> None:
+    run = {
+        "q1": [*"xxa"],
+        "q2": [*"vwxyaa"],
+        "q3": [*"vwxya", "y"],
+        "q4": [*"axyzx"],
+    }
+    gold = {query: {"a": 1, "x": 0} for query in run}
+    result = karat.evaluate(run, gold, metrics="rr")
+    told = {notice.kind: notice for notice in result.warnings}
+    assert (told["repeats"].count, told["repeats"].examples) == (2, ("q1", "q4"))
+    assert (told["duplicates"].count, told["duplicates"].examples) == (1, ("q2",))
+    moved = karat.evaluate(run, gold, metrics="rr", duplicates="collapse")
+    assert moved["rr"].scores.tolist() == [1 / 2, 1 / 5, 1 / 5, 1]
+    assert "repeats" not in {notice.kind for notice in moved.warnings}
+
+
+@pytest.mark.parametrize(
+    ("scores", "tied"),
+    [
+        ([2, 1, 1], 1),
+        ([1, 1, 2], 1),
+        ([1, 2, 1], 2),
+        ([3, 2, 1], 0),
+        ([None, None, 1], 0),
+        ([1, 1, None], 1),
+    ],
+)
+def test_equal_scores_of_a_list_are_told_where_a_relevant_document_has_one(
+    scores: list[float | None], tied: int
+) -> None:
+    documents = [
+        {"id": name} if score is None else {"id": name, "score": score}
+        for name, score in zip("abc", scores, strict=True)
+    ]
+    sample = {"retrieved": documents, "relevant": {"a": 1, "b": 0, "c": 1}}
+    result = karat.evaluate([sample], metrics="rr", order=None)
+    assert [n.count for n in result.warnings if n.kind == "ties"] == [tied] * bool(tied)

@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 import karat
-from karat.extend import ParameterError, Policies, policies_for
+from karat.extend import (
+    ParameterError,
+    Policies,
+    UnknownNameError,
+    UsageError,
+    policies_for,
+)
 
 NAN, INFINITE = float("nan"), float("inf")
 
@@ -65,3 +71,30 @@ def test_a_document_with_a_gain_of_0_is_relevant_to_eval_harness() -> None:
             {"q": ["a"]}, gold=gold, metrics="recall", profile=profile, force=True
         )
         assert result.means == {"recall": recall}
+
+
+def test_a_profile_or_a_switch_that_is_none_is_refused() -> None:
+    with pytest.raises(UsageError, match="there is no profile ragas"):
+        policies_for("Ragas")
+    with pytest.raises(UnknownNameError, match="did you mean 'trec_eval-9'"):
+        policies_for("trec_eval-8")
+    with pytest.raises(UnknownNameError, match="did you mean 'ties'"):
+        policies_for(None, tie="trec")
+    with pytest.raises(ParameterError, match="ties must be one of 'trec', 'input'"):
+        Policies(ties="ascending")  # type: ignore[arg-type]
+
+
+def test_a_switch_on_top_of_a_profile_changes_that_alone() -> None:
+    changed = policies_for("trec_eval-10", missing="zero", depth=None)
+    assert changed.changes() == {
+        "undefined": "zero",
+        "duplicates": "error",
+        "profile": "trec_eval-10",
+    }
+    assert policies_for("beir").changes() == {
+        "undefined": "zero",
+        "missing": "skip",
+        "precision": "single",
+        "profile": "beir",
+        "identical": "ignore",
+    }

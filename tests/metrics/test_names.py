@@ -154,7 +154,9 @@ def test_a_parameter_that_is_none_is_refused() -> None:
         read_metric("rbp(q=0.8)")
 
 
-@pytest.mark.parametrize("text", ["rbp(p=x)", "err(max_grade=1.5)", "ndcg(gain=2)"])
+@pytest.mark.parametrize(
+    "text", ["rbp(p=x)", "err(max_grade=1.5)", "err(x)", "ndcg(gain=2)"]
+)
 def test_a_parameter_of_the_wrong_kind_is_refused(text: str) -> None:
     with pytest.raises(ParameterError, match="must be"):
         read_metric(text)

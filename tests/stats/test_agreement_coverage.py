@@ -76,6 +76,31 @@ def test_two_queries_give_no_interval() -> None:
     assert {getattr(one, name).interval for one in found for name in NAMES} == {None}
 
 
+@pytest.mark.parametrize("queries", [3, 6, 20])
+def test_intervals_are_a_jackknife_over_queries(queries: int) -> None:
+    one, other, query = judged(
+        np.random.default_rng(3), queries, GRADES["0 to 3"], 0.05
+    )
+    figures = agreement_figures(one, other, query)
+    parts = [query != left_out for left_out in range(queries)]
+    without = [agreement_figures(one[p], other[p], query[p]) for p in parts]
+    t = scipy.stats.t.ppf(0.975, queries - 1)
+    for name in (*NAMES, "linear_kappa", "spearman"):
+        figure = getattr(figures, name)
+        values = np.array([getattr(each, name).value for each in without])
+        half = t * np.sqrt((queries - 1) * values.var())
+        limits = np.clip([figure.value - half, figure.value + half], -1, 1)
+        assert figure.interval[:2] == pytest.approx(limits)
+        assert (figure.interval.level, figure.interval.method) == (0.95, "jackknife")
+
+
+def test_perfect_agreement_has_no_interval() -> None:
+    grades = np.tile([0.0, 1.0, 2.0], 10)
+    figures = agreement_figures(grades, grades, np.repeat(np.arange(5), 6))
+    assert [figure.value for figure in figures] == pytest.approx([1.0] * 6)
+    assert {figure.interval for figure in figures[1:]} == {None}
+
+
 def test_alpha_is_that_of_krippendorffs_own_example() -> None:
     """Four raters of twelve units; the last unit has one grade (2011, example C)."""
     table = """
