@@ -1,7 +1,10 @@
 """The best of several systems: its interval allows for the choice, at every n."""
 
+import itertools
+
 import numpy as np
 import pytest
+import scipy.stats
 
 from karat.extend import Floats
 from karat.stats.intervals import mean_interval
@@ -69,6 +72,24 @@ def test_queries_that_a_system_was_not_asked_change_nothing_for_others() -> None
     assert high == alone.high
     unasked = np.vstack([scores[:2], np.full(40, np.nan)])
     assert maybe_best(unasked)[:2].tolist() == maybe_best(scores[:2]).tolist()
+
+
+@pytest.mark.parametrize("systems", [2, 5])
+def test_the_lower_limit_holds_for_all_systems_at_once(systems: int) -> None:
+    scores = np.random.default_rng(systems).uniform(size=(systems, 8))
+    centred = scores - scores.mean(axis=1, keepdims=True)
+    centred /= np.sqrt((centred**2).sum(axis=1, keepdims=True))
+    signs = np.array([*itertools.product((1, -1), repeat=8)])
+    reach = np.quantile((signs @ centred.T).max(axis=1), 0.975)
+    level = 2 * scipy.stats.norm.cdf(max(reach, scipy.stats.norm.ppf(0.975))) - 1
+    found, single = best_interval(scores, 1), mean_interval(scores[1])
+    wide = mean_interval(scores[1], level=level)
+    assert found is not None
+    assert single is not None
+    assert wide is not None
+    assert found[:2] == pytest.approx((wide.low, single.high), abs=1e-9)
+    assert wide.low < single.low
+    assert (found.level, found.method) == (0.95, f"gaffke, best of {systems}")
 
 
 def test_a_system_is_out_when_another_is_shown_to_beat_it() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from statsmodels.api import OLS
 
-from karat.stats.intervals import cluster_totals, sample_of
+from karat.stats.intervals import cluster_totals, gaffke_limits, sample_of
 
 
 def test_totals_are_those_of_each_cluster_in_every_row() -> None:
@@ -29,3 +29,20 @@ def test_the_standard_error_is_that_of_statsmodels() -> None:
     assert sample.standard_error == pytest.approx(float(fit.bse[0]), abs=1e-12)
     alone = sample_of(values)
     assert alone.standard_error == pytest.approx(values.std(ddof=1) / math.sqrt(200))
+
+
+@pytest.mark.parametrize("level", [0.8, 0.95])
+def test_many_scores_are_taken_to_a_grid_that_moves_no_limit(level: float) -> None:
+    scores = np.random.default_rng(1).integers(0, 65, 1100) / 64
+    few, counts = np.unique(scores, return_counts=True)
+    exact = gaffke_limits(few, counts.astype(float), level)
+    assert gaffke_limits(scores, np.ones(1100), level) == pytest.approx(exact, abs=1e-9)
+    # Between two points of the grid, a score is a mixture of both.
+    odd = np.random.default_rng(2).beta(0.2, 2, 1100)
+    halves = (gaffke_limits(odd[n::2], np.ones(550), level) for n in range(2))
+    low, high = np.mean([*halves], axis=0)
+    found = gaffke_limits(odd, np.ones(1100), level)
+    assert low < found[0] < odd.mean() < found[1] < high
+    few = gaffke_limits(odd[:1024], np.ones(1024), level)
+    many = gaffke_limits(odd[:1025], np.ones(1025), level)
+    assert many == pytest.approx(few, abs=1e-3)

@@ -65,6 +65,12 @@ def test_tails_of_t_equal_scipy(t: float, df: float) -> None:
         assert found == pytest.approx(expected, rel=1e-8, abs=0)
 
 
+@pytest.mark.parametrize("t", [-0.4, -3.0, -10.0])
+@pytest.mark.parametrize("df", [1000, 1300, 2000])
+def test_the_expansion_of_tails_keeps_twelve_digits(t: float, df: float) -> None:
+    assert t_below(t, df) == pytest.approx(scipy.stats.t.cdf(t, df), rel=1e-12, abs=0)
+
+
 def test_tails_at_the_ends() -> None:
     assert [t_below(t, df) for t in (-math.inf, math.inf) for df in (3, 1e5)] == [
         0.0,

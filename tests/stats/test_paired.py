@@ -10,6 +10,7 @@ from statsmodels.api import OLS
 from statsmodels.stats.power import TTestPower
 
 from karat.extend import Floats
+from karat.stats import mean_interval
 from karat.stats.paired import (
     difference_interval,
     outcomes,
@@ -46,6 +47,33 @@ def test_the_interval_never_contradicts_p() -> None:
             assert (p > 0.05) == (found.low <= 0 <= found.high), (rows, p)
             assert -1.0 <= found.low < found.high <= 1.0
             assert found.low <= rows.mean() <= found.high
+
+
+@pytest.mark.parametrize("level", [0.9, 0.95])
+def test_the_interval_is_the_tests_own_joined_with_a_bound(level: float) -> None:
+    cases = set()
+    for values in [*samples(150, 8), np.full(9, 0.3), np.full(25, -0.9)]:
+        rows, mean = values[:29], float(values[:29].mean())
+        bound = mean_interval(rows, bounds=(-1, 1), level=level)
+        found = difference_interval(rows, level=level)
+        assert bound is not None
+        assert found is not None
+        low, high = flipped(rows[None])[0].limits(1 - level)
+        shown = float(sign_flip(rows)) <= 1 - level
+        one_way = bool((rows * mean > 0).all()) and not bound.low <= 0 <= bound.high
+        if not shown or one_way or mean < 0:
+            low = min(low, bound.low)
+        if not shown or one_way or mean > 0:
+            high = max(high, bound.high)
+        near = 0.0 if not shown else 1e-12 * mean
+        if not shown or mean < 0:
+            high = max(high, near) if not shown else min(high, near)
+        if not shown or mean > 0:
+            low = min(low, near) if not shown else max(low, near)
+        assert found[:2] == pytest.approx((max(low, -1), min(high, 1)), abs=1e-12)
+        assert (found.level, found.method) == (pytest.approx(level), "sign-flip")
+        cases.add((shown, one_way, mean > 0))
+    assert len(cases) >= 5
 
 
 def test_clusters_do_not_make_p_and_interval_contradict_either() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.stats
 
 from karat import evaluate
 from karat.stats.prediction_powered import combined_mean, queries_for_width
@@ -53,6 +54,47 @@ def test_people_alone_count_where_they_labelled_everything() -> None:
     result = combined_mean(people, people[::-1], np.zeros(0))
     assert result.mean == pytest.approx(people.mean())
     assert result.weight == 0.0
+
+
+@pytest.mark.parametrize(("n", "rest"), [(14, 30), (15, 30), (31, 7), (40, 2)])
+@pytest.mark.parametrize("trend", [0.6, 3.0, -1.0])
+def test_the_mean_and_its_interval_by_their_definition(
+    n: int, rest: int, trend: float
+) -> None:
+    random = np.random.default_rng(n)
+    judge, others = random.random(n), random.random(rest)
+    people = trend * judge + random.normal(0, 0.2, n)
+    share = rest / (n + rest)
+    weights = np.full(n, share)
+    if n >= 15:
+        for fold in range(5):
+            own = np.arange(n) % 5 == fold
+            slope = np.polyfit(judge[~own], people[~own], 1)[0]
+            weights[own] = np.clip(slope, 0, 1) * share
+    corrected = people - weights * (judge - others.mean())
+    first = corrected.var(ddof=1) / n
+    second = weights.mean() ** 2 * others.var(ddof=1) / rest
+    df = (first + second) ** 2 / (first**2 / (n - 1) + second**2 / (rest - 1))
+    half = scipy.stats.t.ppf(0.975, df) * np.sqrt(first + second)
+    result = combined_mean(people, judge, others)
+    assert result.mean == pytest.approx(corrected.mean())
+    assert result.weight == pytest.approx(weights.mean())
+    assert result.correlation == pytest.approx(np.corrcoef(people, judge)[0, 1])
+    assert result.interval is not None
+    limits = corrected.mean() - half, corrected.mean() + half
+    assert result.interval[:2] == pytest.approx(limits)
+    middle = float(corrected.mean())
+    narrow = combined_mean(people, judge, others, bounds=(middle, middle)).interval
+    assert narrow is not None
+    assert narrow[:2] == (middle, middle)
+
+
+def test_a_judge_that_never_varies_has_no_weight_and_no_correlation() -> None:
+    people = np.random.default_rng(0).random(20)
+    result = combined_mean(people, np.ones(20), np.ones(5))
+    assert result.weight == 0
+    assert math.isnan(result.correlation)
+    assert math.isnan(combined_mean(np.ones(20), people, people).correlation)
 
 
 def test_two_queries_of_the_judge_alone_are_enough_to_count() -> None:
