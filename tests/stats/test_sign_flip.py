@@ -90,6 +90,17 @@ def test_pairs_get_the_p_that_each_would_get_alone(n: int) -> None:
         assert pair.limits(0.05) == pytest.approx(direct.limits(0.05), abs=1e-9)
 
 
+@pytest.mark.parametrize(("error", "p"), [(1e-10, 0.25), (1e-14, 1.0)])
+def test_pairs_forgive_rounding_and_no_more(error: float, p: float) -> None:
+    scores = np.random.default_rng(0).random((3, 40)).round(1)
+    scores[2] = scores[1]
+    scores[2, :3] += error
+    baseline, one, other = flipped(scores - scores[0])
+    assert baseline.p == 1.0
+    assert (other - one).p == p
+    assert (one - other).p == p
+
+
 def test_the_signs_of_a_cluster_are_flipped_together() -> None:
     dice = np.random.default_rng(5)
     clusters = np.repeat(np.arange(9), 7)
