@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 from karat import evaluate
-from karat.extend import FormatError, Fuzzy, ParameterError, Policies
+from karat.extend import FormatError, Fuzzy, ParameterError, Policies, make_metric
 from karat.matching.contains import Chunk
 from karat.metrics import METRICS
-from karat.metrics.precision_recall import Recall
 
 RUN = {"q1": ["b", "a"]}
 GOLD = {"q1": ["a"]}
@@ -28,7 +27,7 @@ def test_what_is_no_positive_integer_is_no_cutoff(k: Any) -> None:
     with pytest.raises(ParameterError, match="k must be an integer >= 1"):
         evaluate(RUN, gold=GOLD, metrics=["recall@k"], k=k)
     with pytest.raises(ParameterError, match="k must be an integer >= 1"):
-        Recall(k=k)
+        make_metric("recall", k=k)
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,6 @@ def test_many_scores_are_taken_to_a_grid_that_moves_no_limit(level: float) -> No
     low, high = np.mean([*halves], axis=0)
     found = gaffke_limits(odd, np.ones(1100), level)
     assert low < found[0] < odd.mean() < found[1] < high
-    few = gaffke_limits(odd[:1024], np.ones(1024), level)
+    less = gaffke_limits(odd[:1024], np.ones(1024), level)
     many = gaffke_limits(odd[:1025], np.ones(1025), level)
-    assert many == pytest.approx(few, abs=1e-3)
+    assert many == pytest.approx(less, abs=1e-3)

@@ -260,7 +260,7 @@ def test_unbounded_scores_may_vary_little_around_a_large_mean() -> None:
 @pytest.mark.parametrize("size", [1e-6, 1.0, 1e9])
 def test_what_is_rounding_depends_on_the_size_of_scores(size: float) -> None:
     for error, varies in ((1e-14, False), (1e-9, True)):
-        values = size * (1 + error * (np.arange(40) % 3))
+        values: Floats = size * (1 + error * (np.arange(40.0) % 3))
         found = mean_interval(values, bounds=(0.0, INF))
         assert (found is not None) is varies
 

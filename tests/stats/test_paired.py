@@ -71,7 +71,8 @@ def test_the_interval_is_the_tests_own_joined_with_a_bound(level: float) -> None
         if not shown or mean > 0:
             low = min(low, near) if not shown else max(low, near)
         assert found[:2] == pytest.approx((max(low, -1), min(high, 1)), abs=1e-12)
-        assert (found.level, found.method) == (pytest.approx(level), "sign-flip")
+        assert found.level == pytest.approx(level)
+        assert found.method == "sign-flip"
         cases.add((shown, one_way, mean > 0))
     assert len(cases) >= 5
 

@@ -114,13 +114,10 @@ def test_the_interval_holds_the_value_and_narrows_with_queries(by: str) -> None:
 def test_the_interval_is_that_of_drawn_queries(paired: bool) -> None:  # noqa: FBT001
     dice = np.random.default_rng(2)
     one, other = dice.random((2, 6, 25))
-    drawn = bootstrap_means(np.concatenate([one, other]), draws=2000)
-    means = drawn[:6], drawn[6:]
-    if not paired:
-        seeds = (20_240_229, 20_240_230)
-        rows = zip((one, other), seeds, strict=True)
-        means = tuple(bootstrap_means(r, draws=2000, seed=s) for r, s in rows)
-    taus = kendall_taus(means[0].T, means[1].T)
+    first = bootstrap_means(one, draws=2000)
+    seed = 20_240_229 if paired else 20_240_230
+    second = bootstrap_means(other, draws=2000, seed=seed)
+    taus = kendall_taus(first.T, second.T)
     found = order_correlation(one, other, paired=paired).interval
     assert found is not None
     assert found[:2] == pytest.approx(np.quantile(taus, [0.025, 0.975]).tolist())

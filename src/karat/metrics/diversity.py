@@ -92,7 +92,7 @@ class _Novelty(CutoffMetric):
 
     def score(self, hits: Hits) -> Floats:
         gain, topics = self.gained(hits)
-        places = np.arange(1, _DEEPEST + 1)
+        places = np.arange(_DEEPEST) + 1
         best = (1 - self.alpha) ** (places - 1.0) * self.discount(places)
         room = hits.cutoff(self.k, slice(None))
         end = np.minimum(_DEEPEST if room is None else room, _DEEPEST)
