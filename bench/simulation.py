@@ -25,7 +25,7 @@ from karat.stats.sign_flip import Flips, flipped
 
 __all__ = ["Figure", "coverage", "errors", "families", "main", "power"]
 
-_SHARED = Path(os.environ.get("KARAT_SHARED", Path(__file__).parents[2] / "shared"))
+SHARED = Path(os.environ.get("KARAT_SHARED", Path(__file__).parents[2] / "shared"))
 _METRICS = ("ndcg@10", "recall@10", "rr", "ap", "precision@5", "hit@1", "hit@5")
 _RUNS = {
     "cast21": (
@@ -90,7 +90,7 @@ def scores() -> dict[str, Scores]:
     """Data set -> metric -> scores, a row for each run; cacm has the test's topics."""
     found: dict[str, Scores] = {}
     for name, (gold, runs) in _RUNS.items():
-        path = _SHARED / "data" / gold
+        path = SHARED / "data" / gold
         labels = _people(path) if path.suffix == ".tsv" else path
         scored = [
             karat.evaluate(path.parent / run, gold=labels, metrics=_METRICS)
