@@ -110,7 +110,7 @@ class UnknownNameError(UsageError, LookupError):
         else:
             names = sorted(self.known)
             more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
-            hint = f"known: {', '.join(names[:_MOST])}{more}"
+            hint = f"known: {', '.join(names[:_MOST]) or 'none'}{more}"
         super().__init__(f"unknown {kind} {name!r:.{_LONG}}; {hint}")
 
     def __str__(self) -> str:

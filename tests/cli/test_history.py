@@ -183,6 +183,8 @@ def test_an_empty_store_says_how_to_fill_it(karat: Karat, folder: Path) -> None:
     assert done.code == 2
     said = " ".join(done.err.split())
     assert "empty.db holds no runs of default yet; karat push RESULT.json --to" in said
+    done = karat("history", "empty.db", "--gold", "gold.qrels")
+    assert "unknown project 'default'; known: none" in done.err
 
 
 @pytest.fixture
