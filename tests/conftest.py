@@ -51,13 +51,21 @@ def shared_data() -> Path:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave out the tests on third-party data where it is not beside the project."""
+    """Where third-party data is not beside the project, tests on it skip once each."""
     if SHARED_DATA.is_dir() or os.environ.get("KARAT_NO_SKIPS"):
         return
     skip = pytest.mark.skip(reason="needs ../shared/data, which is not there")
+    without: list[pytest.Item] = []
+    skipped: set[str] = set()
     for item in items:
-        if "shared_data" in item.keywords:
+        test = item.nodeid.partition("[")[0]
+        if "shared_data" not in item.keywords:
+            without.append(item)
+        elif test not in skipped:
+            skipped.add(test)
             item.add_marker(skip)
+            without.append(item)
+    items[:] = without
 
 
 @pytest.hookimpl(wrapper=True)
