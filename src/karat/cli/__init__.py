@@ -185,7 +185,12 @@ def _complain_of_usage(mistake: click.ClickException) -> None:
         mistake.show()
         sys.exit(_USAGE)
     text = mistake.format_message().removeprefix("Invalid value for ").rstrip(".")
-    text = text[:1].lower() + text[1:].replace(". Did you mean", "; did you mean")
+    text = text[:1].lower() + text[1:]
+    # Each version of click words it in its own way.
+    if isinstance(mistake, click.NoSuchOption):
+        text = f"no such option {mistake.option_name!r}"
+        if mistake.possibilities:
+            text += f"; did you mean {mistake.possibilities[0]!r}?"
     context = getattr(mistake, "ctx", None)
     _complain(f"{text} ({context.command_path} --help)" if context else text)
 

@@ -57,7 +57,8 @@ def json_answer(value: Any, status: int = 200) -> Response:
 
 def refusal(request: Request, status: int, sentence: str) -> Response:
     """Why something is not done: for a program, or for a person."""
-    if request.url.path.startswith("/api/"):
+    # Not of its URL, which a wrong host makes unreadable.
+    if request.scope["path"].startswith("/api/"):
         return json_answer({"error": sentence}, status)
     said = tag("p", sentence, _class="lead")
     return framed("This cannot be shown", [said], way=[("/", "karat")], status=status)
