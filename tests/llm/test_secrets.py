@@ -5,6 +5,7 @@ import json
 import sqlite3
 import traceback
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from time import process_time
 from types import SimpleNamespace
@@ -163,7 +164,7 @@ def test_a_server_cannot_put_the_key_into_names_or_reasons(tmp_path: Path) -> No
         run_jobs_sync(jobs(1), client, Settings(journal=journal))
     assert (reply.id, reply.model) == ("id-***", "***\ufffd")
     assert json.loads(reply.text)["reason"] == "*** \n is it"
-    with sqlite3.connect(journal) as kept:
+    with closing(sqlite3.connect(journal)) as kept:
         assert CANARY not in "\n".join(kept.iterdump())
 
 

@@ -3,7 +3,7 @@
 import json
 import pickle  # noqa: TID251
 import random
-import sqlite3
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -143,10 +143,9 @@ def test_a_sweep_goes_on_where_it_was_stopped() -> None:
 
 def test_a_retriever_is_made_in_the_thread_that_asks_it() -> None:
     def build(rank: int) -> Callable[[str], list[str]]:
-        index = sqlite3.connect(":memory:")
-        index.execute("create table texts (id text)")
-        index.execute("insert into texts values ('a')")
-        return lambda _: [*["b"] * rank, *next(index.execute("select id from texts"))]
+        index = threading.local()
+        index.documents = [*["b"] * rank, "a"]
+        return lambda _: index.documents
 
     result = karat.sweep(
         build, {"rank": [0, 1]}, {"q": "x"}, {"q": ["a"]}, metrics="rr"

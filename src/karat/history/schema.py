@@ -75,7 +75,11 @@ def connect(path: Path) -> sqlite3.Connection:
         db = sqlite3.connect(
             path, timeout=_WAIT, isolation_level=None, check_same_thread=False
         )
-        _prepare(db, path)
+        try:
+            _prepare(db, path)
+        except (sqlite3.Error, ValueError):
+            db.close()
+            raise
     except (sqlite3.Error, UnicodeDecodeError) as error:
         problem = f"cannot be opened as a history store: {error}"
         raise DataError(problem, path=str(path)) from None
