@@ -186,8 +186,7 @@ def _complain_of_usage(mistake: click.ClickException) -> None:
         sys.exit(_USAGE)
     text = mistake.format_message().removeprefix("Invalid value for ").rstrip(".")
     text = text[:1].lower() + text[1:]
-    # Each version of click words it in its own way.
-    if isinstance(mistake, click.NoSuchOption):
+    if isinstance(mistake, click.NoSuchOption):  # each version words it in its own way
         text = f"no such option {mistake.option_name!r}"
         if mistake.possibilities:
             text += f"; did you mean {mistake.possibilities[0]!r}?"

@@ -57,8 +57,7 @@ def json_answer(value: Any, status: int = 200) -> Response:
 
 def refusal(request: Request, status: int, sentence: str) -> Response:
     """Why something is not done: for a program, or for a person."""
-    # Not of its URL, which a wrong host makes unreadable.
-    if request.scope["path"].startswith("/api/"):
+    if request.scope["path"].startswith("/api/"):  # no URL can be made of some hosts
         return json_answer({"error": sentence}, status)
     said = tag("p", sentence, _class="lead")
     return framed("This cannot be shown", [said], way=[("/", "karat")], status=status)
