@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import karat
-from karat.diagnosis.headroom import Bounds, bounds_of
+from karat.diagnosis.headroom import Bounds, bounds_of, label_moves
 from karat.extend import Document
 
 METRICS = ("ndcg", "ap", "recall", "hit", "rr", "precision")
@@ -34,14 +34,16 @@ def found_for(cases: list[Case], k: int) -> Bounds:
     return bounds_of(labels, rankings, depth, k)
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize("count", [40, pytest.param(2000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("grades", "k"),
     [([1.0], 3), ([1.0], 6), ([1.0, 2.0], 3), ([1.0, 3.0], 5), ([1.0, 2.0, 3.0], 2)],
 )
-def test_bounds_are_those_of_trying_everything(grades: list[float], k: int) -> None:
+def test_bounds_are_those_of_trying_everything(
+    grades: list[float], k: int, count: int
+) -> None:
     dice = random.Random(17 * k + len(grades))
-    cases = [random_case(dice, grades) for _ in range(2000)]
+    cases = [random_case(dice, grades) for _ in range(count)]
     # What is possible is what any gold has: all cases share the same grades.
     cases.append((["d0"], dict(zip("abc", grades, strict=False))))
     run, gold, owner = {}, {}, []
@@ -128,3 +130,39 @@ def test_hundreds_of_unjudged_documents_have_bounds_too() -> None:
     rr, hit = bounds["rr@270"], bounds["hit@270"]
     assert (rr.worst, rr.score, rr.best) == (1 / 8, 1 / 8, 1)
     assert (hit.worst, hit.best) == (1, 1)
+
+
+@pytest.mark.parametrize("grades", [[1.0], [1.0, 3.0], [0.5]])
+def test_a_label_moves_a_query_as_far_as_evaluating_with_it_says(
+    grades: list[float],
+) -> None:
+    """Also from nothing: a query without relevant gold scores 0 until a label."""
+    dice, k = random.Random(3), 4
+    cases = [random_case(dice, grades) for _ in range(30)]
+    cases += [(["a", "b"], {}), (["a", "b"], {"a": 0.0}), (["a"], {"a": grades[0]})]
+    run = {f"q{n}": row for n, (row, _) in enumerate(cases)}
+    gold = {f"q{n}": labels for n, (_, labels) in enumerate(cases)}
+
+    def ndcg(query: str, labels: dict[str, float]) -> float:
+        """A score, or 0 where nothing is relevant."""
+        if not any(labels.values()):
+            return 0.0
+        one = {query: run[query]}, {query: labels}
+        metric = f"ndcg@{k}"
+        return karat.evaluate(*one, metrics=metric, force=True).means[metric]
+
+    expected = [
+        (abs(ndcg(q, {**gold[q], d: grades[-1]}) - ndcg(q, gold[q])), q, d)
+        for q, row in run.items()
+        for d in row[:k]
+        if d not in gold[q]
+    ]
+    rankings = {query: [Document(d) for d in row] for query, row in run.items()}
+    moves = label_moves(gold, rankings, k)
+    assert [(query, one.id) for _, query, one in moves] == [one[1:] for one in expected]
+    assert [move for move, *_ in moves] == pytest.approx([one[0] for one in expected])
+
+
+def test_the_first_label_of_all_is_worth_one() -> None:
+    (move,) = label_moves({}, {"q": [Document("a")]}, 1)
+    assert move == (1.0, "q", Document("a"))

@@ -4,11 +4,12 @@ import pickle  # noqa: TID251
 import random
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import karat
-from karat import GoldFindings
+from karat import Gold, GoldFindings
 from karat.diagnosis.doctor import fix_gold
 from karat.extend import FormatError
 from tests.diagnosis import disasters, planted
@@ -236,3 +237,219 @@ def test_documents_that_differ_in_a_number_are_no_duplicates() -> None:
         "b": "The invoice of the harbour office is due within 14 days of the delivery.",
     }
     assert not karat.doctor({"q": {"a": 1}}, corpus=corpus).findings
+
+
+def kinds(gold: Any, **options: Any) -> list[tuple[str, str, str]]:
+    found = karat.doctor(gold, **options).findings
+    return [(one.kind, one.item, one.other) for one in found]
+
+
+def test_empty_and_repeated_texts_go_and_the_others_stay() -> None:
+    rye, oats = "Rye is a grain of the north.", "Oats are another grain."
+    samples = [
+        {"id": "q", "reference_contexts": [rye, "-", oats, rye.upper()]},
+        {"id": "r", "answers": ["rye", "-"], "reference_contexts": [oats]},
+    ]
+    gold = karat.read_gold(samples)
+    better = fix_gold(gold, karat.doctor(gold).findings)
+    assert [item.text for item in better.passages["q"]] == [rye, oats]
+    assert better.passages["r"] == gold.passages["r"]
+    assert [item.text for item in better.answers["r"]] == ["rye"]
+    assert len(gold.passages["q"]) == 4
+
+
+def test_an_id_gets_the_form_of_the_corpus_and_keeps_what_is_said_of_it() -> None:
+    labels = {"q": {"D1": 2.0, "d2": 1.0}, "r": {"D1": 1.0, "d1": 3.0}}
+    labels["s"] = {"D1": 3.0, "d1": 0.0}
+    gold = Gold(
+        labels,
+        groups={"q": {"D1": "either", "d2": "either"}},
+        subtopics={"q": {"D1": {"t": 1.0}}},
+    )
+    corpus = {"d1": "Rye grows.", "d2": "Oats are sown."}
+    better = fix_gold(gold, karat.doctor(gold, corpus=corpus).findings)
+    assert better.documents == {
+        "q": {"d1": 2, "d2": 1},
+        "r": {"d1": 3},
+        "s": {"d1": 3},
+    }
+    assert better.groups == {"q": {"d1": "either", "d2": "either"}}
+    assert better.subtopics == {"q": {"d1": {"t": 1.0}}}
+    assert "D1" in gold.documents["q"]
+
+
+def test_a_document_joins_the_alternatives_of_its_copy() -> None:
+    text = "Rye is a grain of the north."
+    corpus = dict.fromkeys("abc", text) | {"x": "Oats are another grain."}
+    gold = karat.read_gold({"q": {"a": 2, "b": 2, "x": 1}})
+    grouped = type(gold)(gold.documents, groups={"q": {"b": "either"}})
+    better = fix_gold(grouped, karat.doctor(grouped, corpus=corpus).findings)
+    assert better.documents == {"q": {"a": 2, "b": 2, "x": 1, "c": 2}}
+    assert better.groups == {"q": dict.fromkeys("bac", "either")}
+    assert kinds(better, corpus=corpus) == []
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        ({"a": 1}, [("unlabelled duplicate", "a", "b")]),
+        ({"b": 1}, [("unlabelled duplicate", "b", "a")]),
+        ({"a": 1, "b": 1}, [("near-duplicate items", "a", "b")]),
+        ({"b": 1, "a": 1}, [("near-duplicate items", "a", "b")]),
+        ({"a": 1, "b": 0}, [("conflicting grades", "a", "b")]),
+        ({"a": 0, "b": 1}, [("conflicting grades", "b", "a")]),
+        ({"a": 1, "b": -1}, [("conflicting grades", "a", "b")]),
+        ({"a": 1, "b": 2}, [("conflicting grades", "a", "b")]),
+        ({"a": 2, "b": 1}, [("conflicting grades", "a", "b")]),
+        ({"a": 0, "b": 0, "x": 1}, []),
+        ({"a": 0, "x": 1}, []),
+    ],
+)
+def test_copies_are_to_have_one_grade(
+    labels: dict[str, float], expected: list[tuple[str, str, str]]
+) -> None:
+    corpus = {"a": "Rye is a grain of the north.", "x": "Oats are another grain."}
+    corpus["b"] = corpus["a"].upper()
+    assert kinds({"q": labels}, corpus=corpus) == expected
+
+
+def test_passages_that_say_the_same_are_to_have_one_grade() -> None:
+    text = "Rye is a grain of the north."
+    found = {}
+    for grades in ((1, 1), (2, 1), (1, 0), (0, 0)):
+        passages = [
+            {"id": f"p{n}", "text": text + "!" * n, "grade": grade}
+            for n, grade in enumerate(grades)
+        ]
+        (one,) = kinds([{"id": "q", "passages": [*passages, "Oats."]}])
+        found[grades] = one
+    assert found == {
+        (1, 1): ("near-duplicate items", "p1", "p0"),
+        (2, 1): ("near-duplicate items", "p1", "p0"),
+        (1, 0): ("conflicting grades", "p0", "p1"),
+        (0, 0): ("near-duplicate items", "p1", "p0"),
+    }
+
+
+def test_what_does_not_fit_in_the_top_k_cannot_be_won() -> None:
+    gold = {"q": dict.fromkeys("abc", 1.0) | {"x": 0.0}}
+    assert kinds(gold, k=3) == []
+    assert kinds(gold, k=2) == [("unwinnable", "", "")]
+    labels = karat.read_gold(gold)
+    grouped = type(labels)(labels.documents, groups={"q": {"a": "g", "b": "g"}})
+    assert kinds(grouped, k=2) == []
+    assert kinds({"q": {"a": 0.0}}) == [("no relevant gold", "", "")]
+
+
+@pytest.mark.parametrize(
+    ("tops", "doubted"),
+    [
+        ("xx", True),
+        ("xy", False),
+        ("xxy", True),
+        ("xxyy", True),
+        ("xxyzw", False),
+        ("xxxyz", True),
+        ("xxyyzw", False),
+        # What is known not to be relevant speaks for nothing.
+        ("nn", False),
+    ],
+)
+def test_half_of_the_runs_and_two_outvote_a_label(tops: str, *, doubted: bool) -> None:
+    runs = [{"q": [top, "u", "v"]} for top in tops]
+    gold = {"q": {"a": 1, "n": 0}}
+    expected = [("suspicious label", "a", "x")] * doubted
+    assert kinds(gold, runs=runs) == expected
+    # One run that finds it will do, if it has it in the top k.
+    runs[0]["q"][1] = "a"
+    assert kinds(gold, runs=runs, k=2) == []
+    assert kinds(gold, runs=runs, k=1) == expected
+
+
+@pytest.mark.parametrize(
+    ("asked", "doubted"),
+    [
+        ("Where does rye grow?", False),
+        ("Where do oats grow?", True),
+        ("Who is it?", False),
+        # Both are found alike.
+        ("Which of them is a grain?", False),
+    ],
+)
+def test_words_speak_for_a_label_or_against_it(asked: str, *, doubted: bool) -> None:
+    corpus = {"a": "Rye is a grain of here", "x": "Oats are a grain of there"}
+    corpus |= {"u": "Wool keeps warm", "v": "Hay burns"}
+    runs = [{"q": ["x", "u", "v"]}] * 2
+    found = kinds({"q": {"a": 1}}, runs=runs, corpus=corpus, queries={"q": asked})
+    assert found == [("suspicious label", "a", "x")] * doubted
+
+
+NOTES = planted.self_made(random.Random(5), 60)
+RYE = "Rye is sown in autumn, before the first frost."
+
+
+def unsupported(
+    label: str, *, rank: int = 0, more: str = "", place: int = 0, k: int = K
+) -> bool:
+    """Whether a label is doubted that stands beside a good one."""
+    names = [*NOTES]
+    corpus = {n: NOTES[n] for n in names[:place]}
+    corpus |= {"rye": f"{RYE} {more}".strip()} | {n: NOTES[n] for n in names[place:]}
+    ranking = ["rye", *(n for n in names if n != label)][:30]
+    if rank:
+        ranking.insert(rank - 1, label)
+    found = karat.doctor(
+        {"q": {"rye": 1, label: 1}},
+        corpus=corpus,
+        runs=[{"q": ranking}],
+        queries={"q": "When is rye sown?"},
+        k=k,
+    )
+    told = [(one.kind, one.item, one.other) for one in found.findings]
+    assert told in ([], [("suspicious label", label, "rye")])
+    return bool(told)
+
+
+def test_a_label_is_doubted_if_nothing_leads_to_it() -> None:
+    label = [*NOTES][30]
+    assert unsupported(label)
+    assert not unsupported(label, more="Dupume was told of it.")
+    # A run that has it among the first twenty, or the top k, speaks for it.
+    assert not unsupported(label, rank=20)
+    assert unsupported(label, rank=21)
+    assert not unsupported(label, rank=21, k=21)
+    # Neighbours in the corpus are parts of one document.
+    assert not unsupported(label, place=28)
+    assert not unsupported(label, place=33)
+    assert unsupported(label, place=27)
+    assert unsupported(label, place=34)
+
+
+def test_a_mapping_may_be_about_the_gold_or_the_runs_only() -> None:
+    run, relevant = {"q": ["x"], "r": ["b"]}, {"q": ["a"], "r": ["b"]}
+    gold = [{"qid": query, "relevant": row} for query, row in relevant.items()]
+    found = karat.doctor(gold, runs=[run, run], mapping={"id": "qid"})
+    assert [(one.query, one.other) for one in found.findings] == [("q", "x")]
+    rows = [{"no": query, "document": d} for query, (d,) in run.items()]
+    gold = [{"id": query, "relevant": row} for query, row in relevant.items()]
+    again = karat.doctor(gold, runs=[rows, rows], mapping={"query": "no"})
+    assert again.findings == found.findings
+
+
+def test_the_summary_counts_findings_queries_and_what_can_be_fixed() -> None:
+    corpus = {"d1": "Rye grows.", "d2": "Oats are sown."}
+    gold = {"q": {"D1": 1, "D2": 1, "gone": 1}, "r": {"D1": 1}}
+    found = karat.doctor(gold, corpus=corpus)
+    form, lost = "'D1' is 'd1' in the corpus, ", "'gone' is not in the corpus"
+    table = found.summary()
+    rows = [[*row[:4], row[4].partition("in another")[0]] for row in table.rows]
+    assert rows == [
+        ["dangling id", "1", "1", "0", lost],
+        ["other id form", "3", "2", "3", form],
+    ]
+    assert table.title.endswith("2 queries, 4 gold items, 4 findings")
+    some = found.finding_table(2)
+    assert some.title == "findings: 2 of 4"
+    assert [row[0] for row in some.rows] == ["q", "q"]
+    assert "nothing was found to be wrong" in str(karat.doctor({"q": {"a": 1}}))
+    assert "nothing was found" not in str(found)

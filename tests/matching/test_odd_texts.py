@@ -235,3 +235,30 @@ def test_a_latin_word_in_chinese_does_not_weigh_like_chinese() -> None:
 def test_how_long_a_run_must_be(gold: str, inside: str, *, counts: bool) -> None:
     around = "이것은 다른 글입니다" if "이" in inside else "这是另外一段文字"
     assert (share(gold, around + inside + around) > 0) == counts
+
+
+CUT = "when it is bought together with a contract for a line"
+
+
+@pytest.mark.parametrize(
+    ("gold", "text", "differs"),
+    [
+        # Two characters may stand beside a number that was cut.
+        (f"It costs 1,500 dollars {CUT}", f"500 dollars {CUT}", ""),
+        (f"It costs 1,500 dollars {CUT}", f"a 500 dollars {CUT}", ""),
+        (f"It costs 1,500 dollars {CUT}", f"ab 500 dollars {CUT}", "1500 -> 500"),
+        (f"It costs 1,500 dollars {CUT}", f"300 dollars {CUT}", "1500 -> 300"),
+        (f"{CUT} it costs 1,500 dollars", f"{CUT} it costs 1", ""),
+        (f"{CUT} it costs 1,500 dollars", f"{CUT} it costs 1,5 a", ""),
+        (f"{CUT} it costs 1,500 dollars", f"{CUT} it costs 1 ab", "1500 -> 1"),
+        # The sign of a word may be cut off, but not where the text goes on.
+        (f"{CUT} it is written in C++ now", f"{CUT} it is written in C", ""),
+        (f"{CUT} it is written in C++ now", f"{CUT} it is written in C a", "c++ -> c"),
+        (f"C++ is what it is in, {CUT}", f"C# is what it is in, {CUT}", "c++ -> c#"),
+        (f"{CUT} it is in row[1]", f"{CUT} it is in row[7]", "[1] -> [7]"),
+        (f"{CUT} it is in row[1]", f"{CUT} it is in row", ""),
+    ],
+)
+def test_what_was_cut_off_does_not_differ(gold: str, text: str, differs: str) -> None:
+    (row,) = evidence(gold, text, tau=0.5)
+    assert row.differs == ((differs,) if differs else ())

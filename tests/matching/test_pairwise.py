@@ -13,6 +13,7 @@ from karat.extend import (
     Item,
     MismatchError,
     Policies,
+    Span,
     read_matcher,
 )
 from karat.matching.texts import _BLOCK
@@ -142,6 +143,56 @@ def test_a_repeated_id_is_a_duplicate_and_its_other_text_is_reported() -> None:
     (notice,) = found.notices
     assert notice.kind == "retold"
     assert "1 document repeats the id of another" in str(notice)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "same"),
+    [
+        (
+            Document("a", FOX, start=0, end=20),
+            Document("a", DOG, start=0, end=20),
+            True,
+        ),
+        (
+            Document("a", FOX, start=0, end=20),
+            Document("a", DOG, start=9, end=20),
+            False,
+        ),
+        (
+            Document("a", FOX, start=0, end=20),
+            Document("a", DOG, start=0, end=29),
+            False,
+        ),
+        (
+            Document("a", FOX, start=0, end=20),
+            Document("b", DOG, start=0, end=20),
+            False,
+        ),
+        (Document("a", FOX, start=0, end=20), Document("a", DOG), False),
+    ],
+)
+def test_pieces_of_a_document_are_told_apart_by_where_they_lie(
+    first: Document, second: Document, *, same: bool
+) -> None:
+    expected = [(0, 1, 0)] if same else [(0, 1, 0), (0, 2, 1)]
+    assert duplicates("first", first, second) == expected
+
+
+def test_a_text_without_id_is_the_same_wherever_it_lies() -> None:
+    places = [Document(text=FOX, source="s", start=n, end=n + 20) for n in (0, 30)]
+    assert duplicates("first", *places) == [(0, 1, 0)]
+    hits = matched("exact", run_of(q=places), gold_of(q=[FOX])).hits
+    assert hits.retrieved.tolist() == [2]
+
+
+def test_a_place_without_id_and_text_is_a_document_of_its_own() -> None:
+    gold = Gold(spans={"q": (Span("s", "a", 0, 10), Span("t", "b", 0, 10))})
+    places = [("a", 0, 10), ("b", 0, 10), ("a", 0, 10), ("a", 5, 10)]
+    documents = [Document(source=s, start=a, end=b) for s, a, b in places]
+    policies = Policies(duplicates="collapse")
+    hits = matched("span", run_of(q=documents), gold, policies).hits
+    assert rows_of(hits) == [(0, 1, 0), (0, 2, 1)]
+    assert hits.retrieved.tolist() == [3]
 
 
 def test_collapsing_shortens_the_ranking() -> None:

@@ -190,3 +190,23 @@ def test_sessions_without_a_number_are_asked_about() -> None:
         {"q": ["s7_1", "s8_1"]}, {"q": ["s7_2"]}, match="id(level=session)"
     )
     assert not any(n.kind == "sessions" for n in numbered.warnings)
+
+
+def test_only_ids_of_one_session_are_counted_when_asked_about() -> None:
+    run = {"q": ["chat_1", "call_1", "note_1"]}
+    result = karat.evaluate(run, {"q": ["chat_2"]}, match="id(level=session)")
+    (notice,) = (n for n in result.warnings if n.kind == "sessions")
+    assert str(notice).startswith("2 ids are compared without their turn")
+    run = {"q": ["a", "b", "c", "d"]}
+    result = karat.evaluate(run, {"q": ["a"]}, match="id(level=session)")
+    (notice,) = (n for n in result.warnings if n.kind == "sessions")
+    assert str(notice).startswith("4 ids have no turn behind a separator")
+    assert str(notice).endswith("(for example a, b, c)")
+
+
+def test_one_turn_is_no_reason_to_refuse_its_session() -> None:
+    match = "id(level=session)"
+    assert scores(["rr"], ["s_1"], gold={"q": ["s_1"]}, match=match) == [1.0]
+    with pytest.raises(MismatchError, match="makes all ids one session, 's'"):
+        scores(["rr"], ["s_1"], gold={"q": ["s_2"]}, match=match)
+    assert scores(["rr"], ["s_1"], gold={"q": ["s_2"]}, match=match, force=True) == [1]

@@ -154,7 +154,7 @@ def doctor(
         for query in own.queries
         if query in facts and (text := facts[query].text) is not None
     }
-    loaded = [read(run, "run", mapping=mapping).run for run in runs]
+    loaded = [read(run, "run", mapping=mapping, shared=data).run for run in runs]
     ranked = [run for run in loaded if run is not None]
     if texts and not any(run.holds_any({*texts}) for run in ranked):
         check_corpus({name for row in own.documents.values() for name in row}, texts)
@@ -414,23 +414,25 @@ def fix_gold(gold: Gold, findings: Sequence[Finding]) -> Gold:
     Empty and repeated texts go, ids get the form that the corpus has, and documents
     that say the same become alternatives, of which any one will do.
     """
-    documents = {query: dict(row) for query, row in gold.documents.items()}
-    groups = {query: dict(row) for query, row in gold.groups.items()}
+    tables: Any = (gold.documents, gold.groups, gold.subtopics)
+    tables = [{query: dict(row) for query, row in one.items()} for one in tables]
+    documents, groups, subtopics = tables
     removed = {(f.query, f.item) for f in findings if f.fix == "remove"}
     for one in findings:
         row = documents.get(one.query, {})
         if one.fix == "rename" and one.item in row:
-            documents[one.query] = {
-                one.other if name == one.item else name: grade
-                for name, grade in row.items()
-                if name == one.item or name != one.other
-            }
+            # Labelled in both forms, it has the better grade.
+            grade = max(row[one.item], row.get(one.other, row[one.item]))
+            for table in tables:
+                own = table.get(one.query, {})
+                if one.item in own:
+                    own.setdefault(one.other, own.pop(one.item))
+            row[one.other] = grade
         elif one.fix == "alternatives" and one.item in row:
             row.setdefault(one.other, row[one.item])
             row_groups = groups.setdefault(one.query, {})
             group = row_groups.get(one.item) or row_groups.get(one.other) or one.item
             row_groups[one.item] = row_groups[one.other] = group
-
     texts: dict[str, Any] = {
         kind: {
             query: tuple(item for item in items if (query, item.id) not in removed)
@@ -438,4 +440,5 @@ def fix_gold(gold: Gold, findings: Sequence[Finding]) -> Gold:
         }
         for kind in _TEXTS
     }
-    return replace(gold, documents=documents, groups=groups, **texts)
+    rows = {"documents": documents, "groups": groups, "subtopics": subtopics}
+    return replace(gold, **rows, **texts)
