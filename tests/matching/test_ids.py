@@ -72,7 +72,7 @@ def test_ids_that_do_not_occur_are_shown_three_of_them() -> None:
     gold = {f"q{n}": [name] for n, name in enumerate("7654")}
     with pytest.raises(MismatchError) as error:
         karat.evaluate(run, gold)
-    assert "the run has 'a', 'b', 'c', the gold '4', '5', '6'" in str(error.value)
+    assert "the run has 'b', 'c', 'd', the gold '4', '5', '6'" in str(error.value)
     assert "re-chunked documents? match texts (match='chunk')" in str(error.value)
     assert means(run, gold, "rr", force=True) == {"rr": 0.0}
 
