@@ -1,8 +1,11 @@
 """A diagnosis as a user meets it: causes by ids, totals, curves, saving, errors."""
 
 import pickle  # noqa: TID251
+import random
 import sys
+from dataclasses import FrozenInstanceError, fields, replace
 from pathlib import Path
+from string import ascii_lowercase
 
 import pytest
 
@@ -266,3 +269,207 @@ def test_all_that_search_by_words_needs_is_named_at_once(
     for given, needs in cases:
         found = karat.diagnose(run, gold=gold, force=True, **given)  # type: ignore[arg-type]
         assert found.not_examined["lexical gap"].startswith(needs)
+
+
+def test_what_is_found_cannot_be_changed() -> None:
+    run = {f"q{n}": ["x", f"D{n}"] for n in range(5)}
+    gold = {f"q{n}": {f"d{n}": 1, "z": 0} for n in range(5)}
+    found = karat.diagnose(run, gold=gold, k=2)
+    doctor = karat.doctor({"q": {"a": 0}})
+    (finding,), miss = found.findings, found.misses[0]
+    values = [found, finding, miss, miss.related[0], found.todos[0]]
+    values += [found.bounds["rr@2"], found.label_next[0], doctor, doctor.findings[0]]
+    for one in values:
+        with pytest.raises(FrozenInstanceError):
+            setattr(one, fields(one)[0].name, "other")
+
+
+def test_recall_is_told_at_growing_k_as_far_as_it_grows() -> None:
+    run = {"q": [f"d{n}" for n in range(1100)]}
+    found = karat.diagnose(run, gold={"q": ["d1049"]}, k=7)
+    steps = (1, 2, 3, 5, 7, 10, 20, 30, 50, 100, 200, 500, 1000, 1050)
+    assert found.recall_by_k == tuple((k, float(k == 1050)) for k in steps)
+    found = karat.diagnose(run, gold={"q": ["d9", "d4"]}, k=7)
+    assert [k for k, _ in found.recall_by_k] == [1, 2, 3, 5, 7, 10]
+    assert [recall for _, recall in found.recall_by_k] == [0, 0, 0, 0.5, 0.5, 1]
+
+
+def test_gold_text_is_counted_in_growing_budgets_as_far_as_there_is_text() -> None:
+    text = "The harbour office opens at nine and closes at noon."
+    sizes = {90: 1, 160: 2, 30_000: 3, 2_000: 4}
+    retrieved = [
+        {"id": str(n), "text": text if n == 4 else "-", "metadata": {"tokens": size}}
+        for size, n in sizes.items()
+    ]
+    samples = [{"id": "q", "retrieved": retrieved, "reference_contexts": [text]}]
+    budgets = (100, 250, 500, 1000, 2000, 4000, 8000, 16000, 32000)
+    found = karat.diagnose(samples, k=2)
+    assert found.coverage_by_tokens == tuple((size, 0.0) for size in budgets)
+    retrieved.insert(0, {"id": "0", "text": text, "metadata": {"tokens": 0}})
+    found = karat.diagnose(samples, k=2)
+    assert found.coverage_by_tokens == tuple((size, 1.0) for size in budgets)
+    retrieved[3:] = []
+    found = karat.diagnose(samples, k=2)
+    assert found.coverage_by_tokens == ((100, 1.0), (250, 1.0))
+
+
+def test_ten_misses_are_shown_in_all_of_each_cause_one_at_least() -> None:
+    run = {f"q{n}": ["x", "y", f"d{n}", "z", "w", "v"] for n in range(12)}
+    gold: dict[str, list[str]] = {query: [row[2]] for query, row in run.items()}
+    table = karat.diagnose(run, gold=gold, k=2).miss_table()
+    assert len(table.rows) == 10
+    assert table.title == "misses: 10 of 12; -o FILE.html has all"
+    gold |= {"q0": ["X"], "q1": ["gone"]}
+    table = karat.diagnose(run, gold=gold, k=2).miss_table()
+    assert [row[2] for row in table.rows] == [
+        *("wrong id form", "below k", "below k", "below k", "never retrieved")
+    ]
+    table = karat.diagnose(run, gold=gold, k=2).miss_table(1)
+    assert len(table.rows) == 3
+    assert karat.diagnose(run, gold=gold, k=2).miss_table(36).title == (
+        "misses: 12 of 12"
+    )
+
+
+def test_a_page_has_every_miss_with_its_cause(found: karat.Diagnosis) -> None:
+    page = found.to_html()
+    for miss in found.misses:
+        assert miss.cause in page
+    assert "misses: 4 of 4" in page
+    assert "has all" not in page
+    loaded = replace(found, evaluation=None).to_html()
+    assert "never retrieved" in loaded
+
+
+def test_tables_are_shown_that_have_a_row(found: karat.Diagnosis) -> None:
+    heads = [table.columns[0] for table in found.tables()]
+    assert heads == ["cause", "query", "k", "parts of 1", "metric"]
+    good = karat.diagnose({"q": ["a"]}, gold={"q": ["a"]})
+    assert [t.columns[0] for t in good.tables()] == [
+        "cause",
+        "k",
+        "parts of 1",
+        "metric",
+    ]
+
+
+def test_candidates_that_have_nothing_in_common_with_gold_are_no_error() -> None:
+    found = karat.diagnose(RUN, gold=GOLD, k=2, candidates={q: ["o"] for q in RUN})
+    assert "dropped by the reranker" not in found.totals
+    assert "dropped by the reranker" not in found.not_examined
+
+
+def test_evidence_shows_the_stretches_that_both_texts_share() -> None:
+    gold = "Goods can be returned within 30 days of delivery, even when they were used."
+    text = "See: goods can be returned within 14 days of delivery, when they were used."
+    samples = [{"id": "q", "retrieved": ["-", text], "reference_contexts": [gold]}]
+    (miss,) = karat.diagnose(samples, match="exact", k=2).misses
+    (near,) = miss.related
+    assert near.rank == 2
+    ours, theirs = (
+        [whole[low:high] for low, high in ranges]
+        for whole, ranges in ((gold, near.gold), (text, near.spans))
+    )
+    assert ours == [
+        "Goods can be returned within",
+        "days of delivery",
+        "when they were used",
+    ]
+    assert theirs == [ours[0].lower(), *ours[1:]]
+
+
+def test_a_text_of_a_few_letters_is_no_near_miss_of_others() -> None:
+    samples = [
+        {"id": "q", "retrieved": ["Wool."], "reference_contexts": ["Rye grows."]}
+    ]
+    (miss,) = karat.diagnose(samples, match="exact", k=1).misses
+    assert miss.cause == "never retrieved"
+
+
+@pytest.mark.parametrize(
+    ("letters", "cause"), [(39, "near miss in text"), (40, "split over chunks")]
+)
+def test_half_of_a_text_is_a_fragment_where_the_rest_is_not_known(
+    letters: int, cause: str
+) -> None:
+    text = "".join(random.Random(4).choices(ascii_lowercase, k=80))
+    samples = [{"id": "q", "retrieved": [text[:letters]], "reference_contexts": [text]}]
+    (miss,) = karat.diagnose(samples, k=1).misses
+    assert miss.cause == cause
+
+
+def causes(corpus: dict[str, str], question: str, gold: str = "gold") -> list[str]:
+    """Causes of a document that is not among those retrieved."""
+    found = karat.diagnose(
+        {"q": ["n1", "n2"]},
+        gold={"q": [gold]},
+        corpus=corpus,
+        queries={"q": question},
+        k=2,
+    )
+    return [f"{miss.cause}: {miss.reason}" for miss in found.misses]
+
+
+NOTES = {f"n{n}": f"Oats and wool of the year {n}, sold at noon." for n in range(40)}
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "damaged"),
+    [
+        ("\u041a\u0442\u043e?", "Rye is a grain.", True),
+        ("\u041a\u043e?", "Rye is a grain.", False),
+        ("Who?", "\u0420\u043e\u0436\u044c.", True),
+        ("Ho?", "\u0420\u043e\u0436\u044c.", False),
+        ("Who?", "\u0420\u043e.", False),
+        ("Who?", "Rye is a grain.", False),
+    ],
+)
+def test_three_letters_tell_a_script(
+    question: str, text: str, *, damaged: bool
+) -> None:
+    (told,) = causes({**NOTES, "gold": text}, question)
+    assert told.startswith("damaged text: its text is in ") == damaged
+
+
+@pytest.mark.parametrize(("size", "damaged"), [(10, True), (11, False)])
+def test_a_text_of_less_than_a_fourth_of_the_usual_size_is_cut_off(
+    size: int, *, damaged: bool
+) -> None:
+    """Where texts do not end as sentences do; where they do, their end tells."""
+    notes = {
+        name: f"oats and wool of the year {n:02}, sold at noon"
+        for n, name in enumerate(NOTES)
+    }
+    assert {*map(len, notes.values())} == {42}
+    (told,) = causes({**notes, "gold": "rye and barley"[:size]}, "When?")
+    assert told.startswith("damaged text: its text is cut off") == damaged
+    (told,) = causes(
+        {**NOTES, "gold": "Rye and barley of the year before las"}, "When?"
+    )
+    assert told.startswith("damaged text: its text is cut off: it ends in ")
+
+
+def test_a_long_text_among_short_ones_is_not_called_foreign() -> None:
+    """Of many texts some are looked at, and here none of twenty words."""
+    notes = {f"n{n}": "oats of here." for n in range(1002)}
+    names = [*notes]
+    notes[names[501]] = " ".join(f"word{n}" for n in range(30)) + "."
+    (told,) = causes(notes, "When?", names[501])
+    assert not told.startswith("damaged")
+
+
+def test_words_that_only_other_documents_have_do_not_find_it() -> None:
+    corpus = {**NOTES, "gold": "Rye is a grain of the north."}
+    corpus |= {f"b{n}": f"Who sows barley in year {n}?" for n in range(5)}
+    (told,) = causes(corpus, "Who sows barley?")
+    assert told == "lexical gap: search by words (BM25) does not find it"
+    (told,) = causes(corpus, "What is rye?")
+    assert told == "embedding miss: search by words (BM25) has it at rank 1"
+
+
+def test_a_passage_of_a_few_letters_is_looked_for_in_the_corpus() -> None:
+    samples = [{"id": "q", "reference_contexts": ["Rye 7", "Rye 8"]}]
+    found = karat.doctor(samples, corpus={"a": "Oats.", "b": "See: rye 7, sown."})
+    assert [(one.kind, one.item) for one in found.findings] == [
+        ("not covered", "passage-2")
+    ]

@@ -160,13 +160,13 @@ def test_a_cause_of_a_third_of_the_misses_is_told_of_the_run(
     assert told(run, gold) == ["wrong id form"] * wrong
 
 
-def shared(lost: int, elsewhere: int) -> tuple[Rankings, Rankings]:
-    """Twenty documents, each retrieved by half of forty queries, and gold not found.
+def shared(lost: int, elsewhere: int, queries: int = 40) -> tuple[Rankings, Rankings]:
+    """Twenty documents, each retrieved by half of the queries, and gold not found.
 
     Of some queries it is retrieved by nobody, of others by other queries.
     """
     names = [f"d{n}" for n in range(20)]
-    rows = {f"q{n}": (names[n % 20 :] + names[: n % 20]) for n in range(40)}
+    rows = {f"q{n}": (names[n % 20 :] + names[: n % 20]) for n in range(queries)}
     gold = {query: row[:1] for query, row in rows.items()}
     for number, query in enumerate([*rows][: lost + elsewhere]):
         gold[query] = [f"lost-{query}" if number < lost else rows[query][15]]
@@ -200,3 +200,14 @@ def test_what_every_query_retrieves_alone_is_no_sign_of_a_gap() -> None:
     for query in [*run][:10]:
         gold[query] = [f"lost-{query}"]
     assert told(run, gold) == []
+
+
+@pytest.mark.parametrize(("lost", "never"), [(13, False), (14, True)])
+def test_gold_that_nobody_retrieves_is_a_fourth_more_than_is_usual(
+    lost: int, *, never: bool
+) -> None:
+    """A tenth of what is found is retrieved by its query alone: 35 % of 40 are 14."""
+    run, gold = shared(lost, 40 - lost, queries=100)
+    for query in [*run][-6:]:
+        run[query][0] = gold[query][0] = f"own-{query}"
+    assert told(run, gold) == ["retrieved by no query"] * never

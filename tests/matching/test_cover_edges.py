@@ -138,3 +138,15 @@ def test_a_text_begins_within_six_letters_of_a_header_that_documents_share(
     documents = [f"{header}{OTHER[:slack]}{SHORT}{OTHER}", f"{header}{ELSE}"]
     assert share(gold, *documents) == pytest.approx(len(SHORT) / len(gold) * counts)
     assert share(gold, documents[0]) == 0
+
+
+@pytest.mark.parametrize(
+    ("size", "counts"), [(5, False), (6, True), (10, True), (11, True), (12, True)]
+)
+def test_six_letters_at_an_edge_count_where_the_passage_begins_or_ends(
+    size: int, *, counts: bool
+) -> None:
+    gold = letters(100, 5)
+    expected = pytest.approx(size / 100 * counts)
+    assert share(gold, OTHER + gold[:size]) == expected
+    assert share(gold, gold[-size:] + OTHER) == expected

@@ -63,6 +63,8 @@ def test_what_differs_is_said() -> None:
         ("rose by -5 %", "rose by 5 %", "-5 -> 5"),
         ("rose by 3.5 %", "rose by 35 %", "3.5 -> 35"),
         ("(p < 0.05)", "(p > 0.05)", "<0.05 -> >0.05"),
+        ("x < 5 or 7", "x > 5 or 7", "<5 -> >5"),
+        ("x < y", "x > y", "< -> >"),
         ("said Smith to us", "said Weber to us", "Smith -> Weber"),
         ("in two weeks", "in five weeks", "two -> five"),
     ],
@@ -95,6 +97,16 @@ def test_another_way_to_write_it_does_not_differ(ours: str, theirs: str) -> None
     (found,) = evidence(text.format(ours), text.format(theirs))
     assert found.differs == ()
     assert found.satisfied
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"), [("14", "30"), ("two", "six"), ("\u20ac", "$")]
+)
+def test_what_differs_at_the_ends_is_said(ours: str, theirs: str) -> None:
+    rest = "days after the goods came back to us the whole of the refund is paid"
+    for text in (f"{{}} {rest}", f"{rest} {{}}"):
+        (found,) = evidence(text.format(ours), text.format(theirs))
+        assert found.differs == (f"{ours} -> {theirs}",)
 
 
 def test_offsets_are_shown_from_where_each_text_begins() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 import karat
 from karat import Gold
-from karat.extend import DataError, MismatchError
+from karat.extend import DataError, Item, MismatchError
 
 
 def means(run: Any, gold: Any, metrics: str, **options: Any) -> dict[str, float]:
@@ -90,3 +90,10 @@ def test_ids_on_one_side_and_texts_on_the_other_name_the_corpus(
 ) -> None:
     with pytest.raises(DataError, match=hint):
         karat.evaluate({"q": {run: 1.0}}, {"q": {gold: 1}}, match="id")
+
+
+def test_a_query_whose_gold_has_no_ids_is_undefined_by_ids() -> None:
+    gold = Gold({"q": {"a": 1.0}}, answers={"p": (Item("1", "rye"),)}, order=("p", "q"))
+    run = {"p": ["b"], "q": ["a"]}
+    column = karat.evaluate(run, gold, metrics="recall", match="id")["recall"]
+    assert (column.mean, column.n, column.undefined) == (1.0, 1, 1)

@@ -11,6 +11,7 @@ UUID = "6f1b9c1e-0d6e-4c1f-9a51-0f0c8c2d7e11"
 FORMS = [
     ("q1", "q1 "),
     ("q1", "Q1"),
+    ("a b", "a%20b"),
     ("1", "001"),
     ("https://a.example/x", "https://a.example/x?utm_source=mail"),
     ("https://a.example/x", "https://a.example/x?utm=1"),

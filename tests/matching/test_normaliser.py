@@ -56,6 +56,18 @@ def test_the_normal_form(text: str, normal: str) -> None:
     assert fold(text) == normal
 
 
+@pytest.mark.parametrize(
+    "codes",
+    [
+        *((0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x2060), (0x2066, 0x2069)),
+        *((0xFE0E, 0xFE0F), (0xFEFF, 0xFEFF), (0x061C, 0x061C), (0x00AD, 0x00AD)),
+    ],
+)
+def test_what_nobody_sees_is_nothing(codes: tuple[int, int]) -> None:
+    for code in range(codes[0], codes[1] + 1):
+        assert fold(f"a{chr(code)}b") == "ab"
+
+
 def test_texts_are_the_same_however_often_and_however_long() -> None:
     for text in ("AB", "A" * 5_000, "AB", "A" * 5_000):
         assert fold(text) == text.lower()

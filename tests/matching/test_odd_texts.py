@@ -158,6 +158,8 @@ def test_a_brief_text_is_found_in_itself(gold: str) -> None:
         ("1e-5", "it is 1e5", False),
         ("5", "it is 1e-5", False),
         ("18", "for ages 18+", True),
+        ("a", "ba a", True),
+        ("a", "aaa", False),
     ],
 )
 def test_a_brief_text_has_its_signs(gold: str, text: str, *, is_there: bool) -> None:

@@ -399,11 +399,7 @@ def _bands(letters: Sequence[str]) -> npt.NDArray[np.uint64]:
     bin_of: Ints = text * _BINS + (hashes >> np.uint32(26)).astype(np.int64)
     np.minimum.at(least, bin_of, hashes)
     table = least.reshape(-1, _BINS)
-    for _ in range(_BINS):
-        empty = table == _EMPTY
-        if not empty.any():
-            break
-        table = np.where(empty, np.roll(table, -1, axis=1) + np.uint32(1), table)
+    table = np.where(table == _EMPTY, np.roll(table, -1, axis=1), table)
     # Of 64 bins the last one is left over: 21 keys of three bins each.
     one, two, three = table[:, : _BINS - 1].astype(np.uint64).reshape(-1, 21, 3).T
     keys = (one * _FACTOR ^ two) * _FACTOR ^ three

@@ -356,9 +356,12 @@ class _Check:
     ) -> Iterator[Finding]:
         """The label, if no run finds any, and most agree on another document."""
         labels = self.gold.documents[query]
-        tops = Counter(row[0] for row in rows if row and row[0] not in labels)
-        name, count = tops.most_common(1)[0] if tops else (None, 0)
-        if name is None or count < max(2, (len(rows) + 1) // 2):
+        firsts = (name for row in rows for name in row[:1] if name is not None)
+        tops = Counter(name for name in firsts if name not in labels)
+        if not tops:
+            return
+        ((name, count),) = tops.most_common(1)
+        if count < max(2, (len(rows) + 1) // 2):
             return
         if words is not None:
             question = self.questions[query]

@@ -116,7 +116,7 @@ class Contains(_Folded):
         if not brief:
             return matches
         what = "hold in any text with the word, as 'no' does in 'there is no way'"
-        some, one = tuple(map(repr, brief[:3])), what.replace("hold", "holds", 1)
+        some, one = tuple(map(repr, brief[:3])), what.replace("hold", "holds")
         text, one = f"brief answers {what}", f"brief answer {one}"
         notice = Notice("brief", len(brief), text, some, one)
         return replace(matches, notices=(*matches.notices, notice))

@@ -137,8 +137,8 @@ def cover(
 def cover_brief(gold: Letters, documents: Sequence[Letters]) -> Iterator[Part]:
     """Where documents have a passage of a few letters as words of their own."""
     size = len(gold.letters)
-    for number, document in enumerate(documents):
-        place = document.letters.find(gold.letters) if size else -1
+    for number, document in enumerate(documents if size else ()):
+        place = document.letters.find(gold.letters)
         while place >= 0 and not _is_apart(gold, document, place):
             place = document.letters.find(gold.letters, place + 1)
         if place >= 0:

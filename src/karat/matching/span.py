@@ -87,7 +87,7 @@ class QueryTexts(NamedTuple):
         return lacking or all(document.text is None for document in self.documents)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Passage:
     """A gold text, what each document covers of it, and since when each letter is."""
 
