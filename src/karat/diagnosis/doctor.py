@@ -355,9 +355,8 @@ class _Check:
         words: LexicalRanks | None,
     ) -> Iterator[Finding]:
         """The label, if no run finds any, and most agree on another document."""
-        labels = self.gold.documents[query]
         firsts = (name for row in rows for name in row[:1] if name is not None)
-        tops = Counter(name for name in firsts if name not in labels)
+        tops = Counter(n for n in firsts if n not in self.gold.documents[query])
         if not tops:
             return
         ((name, count),) = tops.most_common(1)

@@ -160,10 +160,8 @@ class RunEvidence:
         candidates: Evaluation | None = None,
     ) -> None:
         matcher, queries = result.default_matcher, np.arange(len(result.queries))
-        self.matches, self.threshold = (
-            result.matches[matcher],
-            result.policies.threshold,
-        )
+        self.matches = result.matches[matcher]
+        self.threshold = result.policies.threshold
         self.gains = gains_of(self.matches, queries, self.threshold)
         # Query -> relevant item -> its first rank; 0: it was not retrieved.
         self.items: dict[str, dict[str, int]] = {query: {} for query in result.queries}
