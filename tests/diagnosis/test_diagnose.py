@@ -6,6 +6,7 @@ import sys
 from dataclasses import FrozenInstanceError, fields, replace
 from pathlib import Path
 from string import ascii_lowercase
+from typing import Any
 
 import pytest
 
@@ -277,7 +278,7 @@ def test_what_is_found_cannot_be_changed() -> None:
     found = karat.diagnose(run, gold=gold, k=2)
     doctor = karat.doctor({"q": {"a": 0}})
     (finding,), miss = found.findings, found.misses[0]
-    values = [found, finding, miss, miss.related[0], found.todos[0]]
+    values: list[Any] = [found, finding, miss, miss.related[0], found.todos[0]]
     values += [found.bounds["rr@2"], found.label_next[0], doctor, doctor.findings[0]]
     for one in values:
         with pytest.raises(FrozenInstanceError):
