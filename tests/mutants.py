@@ -46,6 +46,7 @@ ROOMS = {
         "tests/cli/test_evaluate.py::test_what_trec_eval_would_do_otherwise_is_said",
         "tests/cli/test_suite.py::test_what_has_not_changed_is_not_scored_again",
         "tests/cli/test_suite.py::test_what_is_kept_is_private_and_may_be_damaged",
+        "tests/cli/test_suite_cache.py",
     ),
     "planning.py": (
         *("tests/public/test_planning.py", "tests/public/test_row_scorer.py"),

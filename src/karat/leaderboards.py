@@ -134,7 +134,7 @@ def evaluation_of(
 
     Where there is no gold, one of the other inputs may be it.
     """
-    if (scored := _as_scored(given)) is not None:
+    if (scored := as_scored(given)) is not None:
         return scored
     if gold is None and others:
         given = samples(given, mapping=options.get("mapping"), others=others)
@@ -148,7 +148,7 @@ def evaluations_of(
     told: Collection[str],
 ) -> list[Evaluation]:
     """The evaluations of runs; those that are scored now by what the first was."""
-    scored = [(name, _as_scored(given) or given) for name, given in named]
+    scored = [(name, as_scored(given) or given) for name, given in named]
     nothing_new = all(isinstance(given, Evaluation) for _, given in scored)
     if told and nothing_new:
         raise UsageError(
@@ -173,7 +173,7 @@ def evaluations_of(
     return found
 
 
-def _as_scored(given: Any) -> Evaluation | None:
+def as_scored(given: Any) -> Evaluation | None:
     """An evaluation, or what is saved in a file of one; None for anything else."""
     if isinstance(given, Evaluation):
         return given

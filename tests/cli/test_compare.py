@@ -192,6 +192,52 @@ def test_runs_of_one_system_are_replicates(karat: Karat, folder: Path) -> None:
     assert wrong.code == 2
 
 
+def test_replicates_are_averaged_query_by_query(karat: Karat, folder: Path) -> None:
+    """Over the runs that have a score; a query that none has is left out."""
+    first, second = "{0} Q0 a 1 2 t\n", "{0} Q0 x 1 2 t\n{0} Q0 a 2 1 t\n"
+    queries = ["q1", "q2", "q3", "q4"]
+    rows = {
+        "old": [second.format(query) for query in queries],
+        "new-1": [first.format("q1"), second.format("q2")],
+        "new-2": [second.format("q1"), first.format("q2"), first.format("q3")],
+        "new-3": [first.format(query) for query in queries],
+    }
+    for name, lines in rows.items():
+        (folder / f"{name}.run").write_text("".join(lines))
+    gold = "".join(f"{query} 0 a 1\n" for query in queries)
+    (folder / "a.qrels").write_text(gold)
+    given = ("-g", "a.qrels", "-m", "rr", "--missing", "skip")
+    runs = ("old.run", "new-1.run", "new-2.run")
+    done = karat(
+        *("compare", *runs, *given, "--replicates", "new", "-o", "out.json"),
+    )
+    assert done.code == 0
+    saved = json.loads((folder / "out.json").read_text())
+    (one,) = saved["differences"]
+    assert (saved["candidates"], one["n"], one["left_out"]) == (["new"], 3, 1)
+    assert (one["baseline_mean"], one["candidate_mean"]) == (0.5, 2.5 / 3)
+    assert (one["wins"], one["ties"], one["losses"]) == (3, 0, 0)
+    # Runs of one system were scored alike, and for the same queries in one order.
+    turned = "".join(f"{query} 0 a 1\n" for query in reversed(queries))
+    (folder / "turned.qrels").write_text(turned)
+    for name, how in (
+        ("new-1", given),
+        ("new-2", ("-g", "turned.qrels", *given[2:])),
+        ("new-3", (*given[:-1], "zero")),
+    ):
+        karat("evaluate", f"{name}.run", *how, "-o", f"{name}.json")
+    for other, said in (
+        ("new-2", "are not runs of one system: they have other queries"),
+        ("new-3", "were not scored in the same way: missing: skip and zero"),
+    ):
+        done = karat(
+            *("compare", "new-1.json", "new-1.json", f"{other}.json"),
+            *("--replicates", "new"),
+        )
+        assert done.code == 2
+        assert f"new-1.json and {other}.json {said}" in done.err
+
+
 def test_options_beside_saved_evaluations_are_refused_but_settings_are_not(
     karat: Karat, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,15 +1,28 @@
 """What a result shows of its queries, its tags and its files, to the letter."""
 
+import sys
+import webbrowser
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import numpy as np
 import pytest
 
 import karat
 from karat import Evaluation
-from karat.extend import DataError, Document, FormatError, MetricScores, Query
+from karat.extend import (
+    DataError,
+    Document,
+    FormatError,
+    MetricScores,
+    MissingExtraError,
+    Query,
+    Reply,
+)
 
 RUN: dict[str, Any] = {
     "q1": [Document("a", "Rye."), Document("b", "Oats.")],
@@ -260,3 +273,139 @@ def test_a_profile_has_its_own_defaults_where_none_is_spelled() -> None:
     assert [*theirs.means.values()] == pytest.approx([0.081, 0.128, 0.125])
     plain = karat.evaluate(run, gold=gold, metrics="rbp")
     assert plain.means == {"rbp": pytest.approx(0.128)}
+
+
+def test_boards_say_how_many_queries_and_which_gold() -> None:
+    def scored(name: str, gold: str, size: int) -> Evaluation:
+        labels = {f"q{n}": ["a"] for n in range(size)}
+        result = karat.evaluate(labels, gold=labels, metrics="rr", name=name)
+        return replace(result, gold=gold)
+
+    def title(*runs: tuple[str, str, int]) -> str:
+        board = karat.Leaderboard({run[0]: scored(*run) for run in runs})
+        return board.summary().title
+
+    mean = "mean (95% interval)"
+    same = title(("a", "gold", 2), ("b", "gold", 2))
+    assert same == f"2 runs against gold: 2 queries, {mean}"
+    assert title(("a", "gold", 1), ("b", "gold", 1)) == (
+        f"2 runs against gold: 1 query, {mean}"
+    )
+    # Each against its own: then nothing is to be said of gold.
+    apart = title(("a", "x", 3), ("b", "y", 2))
+    assert apart == f"2 runs: 2–3 queries, {mean}"
+    shared = title(("a", "x", 2), ("b", "y", 2), ("c", "y", 2))
+    assert shared.startswith("3 runs against x, y: ")
+
+
+def test_runs_without_a_mean_stand_last() -> None:
+    gold = {"q1": ["a"], "q2": ["b"]}
+    runs: dict[str, Any] = {"low": {"q1": ["x", "a"], "q2": ["b"]}, "top": gold}
+    scored = {
+        name: karat.evaluate(run, gold=gold, metrics=["rr", "ap"], name=name)
+        for name, run in runs.items()
+    }
+    undefined = {"q1": {"a": 0}}
+    none = karat.evaluate({"q1": ["a"]}, gold=undefined, metrics="rr", name="none")
+    board = karat.Leaderboard({"none": none, **scored})
+    assert [one.run for one in board.ranked()] == ["top", "low", "none"]
+    # A run that was not scored by a metric has no mean either.
+    assert [one.run for one in board.ranked("ap")] == ["top", "low", "none"]
+    assert board.metrics == ["rr", "ap"]
+    assert [row[2] for row in board.summary(None).rows][-1] == "–"
+    assert board.leading == "rr"
+
+
+def test_a_board_of_one_run_is_its_table_and_its_json() -> None:
+    board = karat.leaderboard({"bm25": RUN}, gold=GOLD, metrics="rr")
+    noted = karat.Leaderboard(dict(board), notes=["mind the gap"])
+    table = board["bm25"].summary()
+    assert noted.summary() == replace(table, notes=[*table.notes, "mind the gap"])
+    assert board.to_json() == board["bm25"].to_json()
+    two = karat.Leaderboard({"a": board["bm25"], "b": board["bm25"]}, notes=["both"])
+    assert two.to_json() == f"[{board.to_json()},\n{board.to_json()}]"
+    assert two.summary().notes[-1] == "both"
+
+
+def test_texts_can_be_left_out() -> None:
+    samples = [
+        {
+            "id": "q",
+            "query": "Who bakes?",
+            "tags": ["bread"],
+            "metadata": {"page": "secret"},
+            "retrieved": [{"id": "a", "text": "The baker.", "metadata": {"x": "y"}}],
+            "relevant": ["a"],
+        }
+    ]
+    result = karat.evaluate(samples, metrics="rr", keep=1)
+    for bare in (
+        result.without_texts(),
+        karat.Leaderboard({"a": result}).without_texts()["a"],
+    ):
+        assert bare.facts["q"] == Query("q", tags=("bread",))
+        assert bare.kept["q"] == (Document("a"),)
+        assert bare.digests == result.digests
+        assert bare.means == result.means
+
+
+def test_tables_of_pandas_have_a_row_per_query_run_or_difference() -> None:
+    pytest.importorskip("pandas")
+    result = example()
+    assert result.to_frame().loc["q2", "rr"] == 0.5
+    board = karat.leaderboard({"bm25": RUN, "other": RUN}, gold=GOLD, metrics="rr")
+    assert board.to_frame().to_dict("index") == {
+        name: board[name].means for name in board
+    }
+    compared = karat.compare(RUN, RUN, gold=GOLD, metrics=["rr", "ap"])
+    assert [*compared.to_frame()["metric"]] == ["rr", "ap"]
+
+
+def test_pandas_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(MissingExtraError, match=r"to_frame\(\) needs"):
+        example().to_frame()
+
+
+def test_a_page_opens_in_a_notebook_or_in_the_browser(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(webbrowser, "open", opened.append)
+    result = example()
+    shell = SimpleNamespace()
+    modules: dict[str, SimpleNamespace] = {
+        "IPython": SimpleNamespace(get_ipython=lambda: shell),
+        "marimo": SimpleNamespace(running_in_notebook=lambda: False),
+    }
+    for name, module in modules.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    # Neither a terminal nor a script is a notebook.
+    assert result.show() is None
+    (place,) = opened
+    path = Path(url2pathname(urlsplit(place).path))
+    assert path.read_text("utf-8") == result.to_html()
+    path.unlink()
+    shell.kernel = object()
+    below = result.show()
+    assert below is not None
+    assert below._repr_html_().startswith('<iframe srcdoc="&lt;!doctype html&gt;')
+    del shell.kernel
+    modules["marimo"].running_in_notebook = lambda: True
+    assert result.show() is not None
+    assert len(opened) == 1
+
+
+def test_what_a_result_rests_on_is_told() -> None:
+    samples = [{"id": "q", "k": 1, "retrieved": ["b", "a"], "gold_docs": ["a"]}]
+    mapping = {"relevant": "gold_docs"}
+    result = karat.evaluate(samples, metrics="recall@k", mapping=mapping)
+    assert result.remarks() == [
+        "recall@k used k = 1",
+        "fields read as: relevant=gold_docs",
+    ]
+    usage = replace(Reply("").usage, prompt_tokens=10, replies=1)
+    judged = replace(result.matches["id"], usage={0: usage})
+    result = replace(result, matches={"id": judged})
+    assert result.traces[0].usage == result.usage == usage
+    assert "judged with 1 reply of 10 tokens, paid now or earlier" in result.remarks()

@@ -15,7 +15,6 @@ import karat
 from karat import Evaluation
 from karat.extend import UnknownNameError, UsageError
 from karat.metrics import METRICS
-from karat.results.loading import from_dict
 
 RUN = {"q1": {"a": 3.0, "b": 2.0, "c": 1.0}, "q2": {"c": 1.0, "a": 0.5}}
 GOLD = {"q1": {"b": 2, "c": 0}, "q2": {"a": 1, "x": 1}}
@@ -85,10 +84,11 @@ def test_first_ranks_come_from_the_hits() -> None:
     assert both.traces[0].first_ranks == {"b": 2, "c": 3}
 
 
-def test_documents_are_kept_on_request() -> None:
+def test_documents_are_kept_on_request(tmp_path: Path) -> None:
     result = example(keep=2)
     assert [document.id for document in result.kept["q1"]] == ["a", "b"]
-    again = from_dict(json.loads(result.to_json()))
+    result.save(tmp_path / "result.json")
+    again = karat.load(tmp_path / "result.json")
     assert again.kept == result.kept
     assert again == result
     assert example().kept == {}

@@ -27,7 +27,7 @@ from karat.comparison.differences import (
 from karat.data.tables import steps
 from karat.errors import UsageError
 from karat.evaluation import check_options
-from karat.leaderboards import evaluations_of, name_of
+from karat.leaderboards import as_scored, evaluations_of, name_of
 from karat.metrics import Metric, read_metric, split_metrics
 from karat.results.evaluation import Evaluation
 from karat.results.leaderboard import leading, notice_lines
@@ -237,10 +237,9 @@ def _named(role: str, given: Sequence[Any]) -> list[tuple[str, Any]]:
     for number, one in enumerate(given, 1):
         if role == "candidate" and _is_mapping_of_runs(one):
             for name, run in one.items():
-                scored = isinstance(run, Evaluation)
-                named.append(
-                    (str(name), replace(run, run=str(name)) if scored else run)
-                )
+                scored = as_scored(run)
+                own = run if scored is None else replace(scored, run=str(name))
+                named.append((str(name), own))
         else:
             own = f"{role} {number}" if len(given) > 1 else role
             named.append((name_of(one, own), one))
