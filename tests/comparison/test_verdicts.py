@@ -19,6 +19,8 @@ from karat.extend import (
     UsageError,
 )
 
+DASH = "\N{EN DASH}"
+
 
 def scored(name: str, values: Any, **others: Any) -> Evaluation:
     """An evaluation with these scores by ap, and no hits."""
@@ -102,8 +104,8 @@ def test_a_corrected_p_of_exactly_one_in_twenty_is_a_finding() -> None:
         (
             {"n": 30, "units": 5},
             (
-                "b is better than a by ap: +0.2500; 30 queries in 5 clusters are too few: "
-                "p cannot be below 0.062"
+                "b is better than a by ap: +0.2500; 30 queries in 5 clusters are too "
+                "few: p cannot be below 0.062"
             ),
         ),
         (
@@ -140,7 +142,7 @@ def test_how_many_queries_are_needed_is_a_round_number(
     assert row[2:] == ["20", needed]
     assert row[1] == f"{spread:.4f}"
     unknown = replace(one, spread=math.nan)
-    assert Comparison("a", ("b",), (unknown,)).plan().rows[0][3] == "–"
+    assert Comparison("a", ("b",), (unknown,)).plan().rows[0][3] == DASH
 
 
 def test_no_p_is_a_dash() -> None:
@@ -150,7 +152,7 @@ def test_no_p_is_a_dash() -> None:
     assert math.isnan(one.difference)
     assert math.isnan(one.spread)
     (row,) = nothing.summary().rows
-    assert row[2:] == ["–", "–", "–", "–", "0", "0/0/0"]
+    assert row[2:] == [DASH, DASH, DASH, DASH, "0", "0/0/0"]
     assert nothing.notes[0] == (
         "common queries without a score in one of the runs, left out: 20"
     )
@@ -249,7 +251,7 @@ def test_runs_of_other_sizes_say_so() -> None:
 
 def test_runs_have_names_of_their_own_or_a_number() -> None:
     gold = {f"q{n}": ["a"] for n in range(20)}
-    old, new = ({q: row for q in gold} for row in (["b", "a"], ["a"]))
+    old, new = (dict.fromkeys(gold, row) for row in (["b", "a"], ["a"]))
     options: dict[str, Any] = {"gold": gold, "metrics": ["rr"]}
     assert karat.compare(old, new, **options).candidates == ("candidate",)
     three = karat.compare(old, new, old, new, **options)
@@ -358,7 +360,7 @@ def test_a_query_without_the_field_is_a_cluster_of_its_own() -> None:
     assert found["ap"].verdict == "better"
     assert found.notes[0] == "queries of one page are counted as one cluster"
     assert karat.compare(old, new)["ap"].units == 21
-    with pytest.raises(UsageError, match="'talk' to cluster by; fields of .*: page$"):
+    with pytest.raises(UsageError, match=r"'talk' to cluster by; fields of .*: page$"):
         karat.compare(old, new, cluster="talk")
     with pytest.raises(UsageError, match=r"fields of queries: none$"):
         karat.compare(*(scored(n, wins(0, 20)) for n in "ab"), cluster="talk")

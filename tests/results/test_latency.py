@@ -7,6 +7,8 @@ from typing import Any
 import karat
 from karat import Evaluation
 
+DASH = "\N{EN DASH}"
+
 
 def timed(times: dict[str, float], **others: Any) -> Evaluation:
     """A result of a retriever that took so many milliseconds for each query."""
@@ -65,5 +67,5 @@ def test_a_board_has_times_where_any_run_has() -> None:
     plain = replace(fast, run="bm25", latency=None)
     board = karat.Leaderboard({"bm25": plain, "dense": fast}).summary(None)
     assert board.columns == ["run", "rr", "p50 (ms)", "p95 (ms)", "p99 (ms)"]
-    assert [row[2:] for row in board.rows] == [["–", "–", "–"], ["2", "3", "3"]]
+    assert [row[2:] for row in board.rows] == [[DASH, DASH, DASH], ["2", "3", "3"]]
     assert "dense: latency: one call at a time" in board.notes

@@ -36,6 +36,8 @@ FACTS = {
     "q5": Query("q5"),
 }
 
+DASH = "\N{EN DASH}"
+
 
 def example(**options: Any) -> Evaluation:
     options = {"metrics": ["rr", "recall@1"], "queries": FACTS, "keep": 2, **options}
@@ -293,7 +295,7 @@ def test_boards_say_how_many_queries_and_which_gold() -> None:
     )
     # Each against its own: then nothing is to be said of gold.
     apart = title(("a", "x", 3), ("b", "y", 2))
-    assert apart == f"2 runs: 2–3 queries, {mean}"
+    assert apart == f"2 runs: 2{DASH}3 queries, {mean}"
     shared = title(("a", "x", 2), ("b", "y", 2), ("c", "y", 2))
     assert shared.startswith("3 runs against x, y: ")
 
@@ -312,7 +314,7 @@ def test_runs_without_a_mean_stand_last() -> None:
     # A run that was not scored by a metric has no mean either.
     assert [one.run for one in board.ranked("ap")] == ["top", "low", "none"]
     assert board.metrics == ["rr", "ap"]
-    assert [row[2] for row in board.summary(None).rows][-1] == "–"
+    assert [row[2] for row in board.summary(None).rows][-1] == DASH
     assert board.leading == "rr"
 
 
