@@ -9,7 +9,6 @@ import pytest
 
 import karat as package
 from karat import Evaluation
-from karat.comparison.differences import p_equals
 from karat.data.judgements import Verdict
 from karat.extend import MetricScores, Policies, Query, UsageError
 from karat.gates import (
@@ -104,7 +103,7 @@ def test_a_gate_has_the_p_of_the_comparison() -> None:
     assert 0.0002 < worse.p < 0.5
     assert worse.wins + worse.losses > 16
     (found,) = check_gates([Gate("rr", 0.0, "drop")], [new], baseline=old)
-    assert f"({p_equals(worse.p)})" in found.sentence
+    assert f"(p = {worse.p:.4f})" in found.sentence
 
 
 def test_proof_is_read_from_the_interval_and_not_from_ties() -> None:
