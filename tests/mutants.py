@@ -160,7 +160,7 @@ def run_tests(folder: Path, tests: Sequence[str], *plugins: object) -> int:
     from pytest import main  # noqa: PLC0415, PT013
 
     sys.path.insert(0, str(folder))
-    # To rewrite the assertions of the tests again for each takes longer than to run them.
+    # To rewrite the tests' assertions for each mutant takes longer than to run them.
     sys.dont_write_bytecode = False
     # The same examples of Hypothesis for every mutant.
     os.environ.update(PYTHONPATH=str(folder), CI="1")

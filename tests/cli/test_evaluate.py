@@ -468,7 +468,7 @@ def test_what_trec_eval_would_do_otherwise_is_said(karat: Karat, folder: Path) -
     (folder / "odd.run").write_text(
         "q1 Q0 a 1 2 t\nq1 Q0 b 2 2 t\nq1 Q0 a 3 1 t\nq2 Q0 c 1 1 t\n"
     )
-    (folder / "odd.qrels").write_text("q1 0 a 1\nq2 0 c 0\nq3 0 d 1\n")
+    (folder / "odd.qrels").write_text("q1 0 a 1\nq2 0 c 0\nq3 0 d 1\nq4 0 d 1\n")
     given = ("evaluate", "odd.run", "-g", "odd.qrels", "-m", "rr", "-m", "judged@1")
 
     def told(*options: str) -> list[str]:
@@ -483,8 +483,9 @@ def test_what_trec_eval_would_do_otherwise_is_said(karat: Karat, folder: Path) -
     assert told("--undefined", "zero") == [missing, twice]
     assert told("--profile", "trec_eval-9") == []
     out = " ".join(karat(*given).out.split())
-    assert "relevant gold (1 of 3) count 0 there (here: --undefined zero)" in out
-    assert "missing from the run (1) are refused by version 10" in out
+    # Of the two that are missing nothing is judged: that is no matter of gold.
+    assert "relevant gold (1 of 4) count 0 there (here: --undefined zero)" in out
+    assert "missing from the run (2) are refused by version 10" in out
 
 
 @pytest.mark.parametrize(

@@ -304,9 +304,12 @@ def test_a_comparison_is_a_plain_value(compared: Comparison, tmp_path: Path) -> 
     assert str(again) == str(compared)
     assert pickle.loads(pickle.dumps(compared)) == compared
     assert math.isfinite(json.loads(path.read_text())["differences"][0]["p"])
-    path.write_text('{"schema_version": 1}')
-    with pytest.raises(FormatError, match="not a saved comparison"):
-        Comparison.load(path)
+    for other in ({"schema_version": 2}, {"kind": "comparison", "schema_version": 1}):
+        path.write_text(
+            json.dumps({**json.loads(compared.to_json()), "kind": 1, **other})
+        )
+        with pytest.raises(FormatError, match="not a saved comparison of this karat"):
+            Comparison.load(path)
 
 
 def test_saved_evaluations_compare_as_runs_do(

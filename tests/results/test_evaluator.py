@@ -4,11 +4,12 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import karat
 from karat import Gold
-from karat.extend import DataError, Document, Item, Semantic, UsageError
+from karat.extend import DataError, Document, Hits, Item, Metric, Semantic, UsageError
 
 WORDS = [
     "rye",
@@ -187,3 +188,33 @@ def test_one_run_where_several_are_expected_is_told() -> None:
 def test_gold_that_samples_carry_is_not_for_it() -> None:
     with pytest.raises(karat.KaratError, match="no field holds gold"):
         karat.Evaluator([{"id": "q", "retrieved": ["a"]}])
+
+
+def answer(reply: Any) -> Metric:
+    """A metric that answers this, whatever was asked."""
+
+    class Answer(Metric):
+        name = "answer"
+
+        def score(self, hits: Hits) -> Any:
+            del hits
+            return reply
+
+    return Answer()
+
+
+@pytest.mark.parametrize(
+    "reply", [[0.5, 0.5], [], 0.5, [[0.5]], ["good"], [None], [0.5j], [object()]]
+)
+def test_a_metric_that_returns_no_number_per_query_is_told(reply: Any) -> None:
+    with pytest.raises(UsageError, match="'answer' must return a number for each of 1"):
+        karat.evaluate(RUN, GOLD, metrics=[answer(reply)])
+
+
+@pytest.mark.parametrize("reply", [[1], [True], [0.5], np.array([1], np.uint8)])
+def test_numbers_of_any_kind_are_scores(reply: Any) -> None:
+    result = karat.evaluate(RUN, GOLD, metrics=[answer(reply)])
+    assert result["answer"].scores.tolist() == [float(reply[0])]
+    outside = karat.evaluate(RUN, GOLD, metrics=[answer([1.5])])
+    with pytest.raises(UsageError, match=r"must score within its bounds \(0.0, 1.0\)"):
+        str(outside)

@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 
 import karat
 from karat import Evaluation
-from karat.extend import UnknownNameError, UsageError
+from karat.extend import Query, UnknownNameError, UsageError
 from karat.metrics import METRICS
 
 RUN = {"q1": {"a": 3.0, "b": 2.0, "c": 1.0}, "q2": {"c": 1.0, "a": 0.5}}
@@ -21,7 +21,8 @@ GOLD = {"q1": {"b": 2, "c": 0}, "q2": {"a": 1, "x": 1}}
 
 
 def example(**options: Any) -> Evaluation:
-    return karat.evaluate(RUN, gold=GOLD, metrics=["rr", "ndcg@10"], **options)
+    options = {"metrics": ["rr", "ndcg@10"], **options}
+    return karat.evaluate(RUN, gold=GOLD, **options)
 
 
 def test_a_result_is_a_mapping_of_any_spelling() -> None:
@@ -63,6 +64,16 @@ def test_one_more_metric_needs_no_run() -> None:
         RUN, gold=GOLD, metrics=["recall@3"], threshold=2, undefined="zero"
     )["recall@3"]
     assert strict.score("recall@3").scores.tolist() == asked.scores.tolist()
+
+
+def test_one_more_metric_has_the_cutoffs_of_the_others() -> None:
+    """Those of the evaluation, else of the queries, else 5."""
+    facts = {"q1": Query("q1", k=1)}
+    asked = example(metrics="recall@k", k=2, queries=facts).score("hit@k")
+    assert (asked.scores.tolist(), asked.cutoffs) == ([0, 1], (1, 2))
+    assert example(queries=facts).score("hit@k").cutoffs == (1, 5)
+    assert example().score("hit@k").cutoffs == (5,)
+    assert example().score("hit@1").cutoffs == ()
 
 
 def test_what_the_hits_do_not_hold_is_said() -> None:
@@ -134,6 +145,8 @@ def test_equality_sees_every_difference() -> None:
         RUN, gold=GOLD, metrics=["hit@5"]
     )
     assert example() != "a text"
+    with pytest.raises(TypeError, match="unhashable type: 'Evaluation'"):
+        hash(example())
 
 
 def evaluated(run: Any) -> Evaluation:
