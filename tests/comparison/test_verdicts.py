@@ -145,6 +145,18 @@ def test_how_many_queries_are_needed_is_a_round_number(
     assert Comparison("a", ("b",), (unknown,)).plan().rows[0][3] == DASH
 
 
+def test_so_many_times_the_queries_there_are_is_more_than_practical() -> None:
+    one = replace(compared(wins(0, 20), wins(1, 20))["ap"], difference=0.02)
+    for spread, said in (
+        (0.1454, "about 400 more queries would settle it"),
+        (0.1472, "settling it would take more queries than is practical"),
+        (0.001, "about 10 more queries would settle it"),
+    ):
+        assert replace(one, spread=spread).open_question == said
+    none = replace(one, difference=0.0)
+    assert none.open_question == "settling it would take more queries than is practical"
+
+
 def test_no_p_is_a_dash() -> None:
     nothing = compared([math.nan] * 20, wins(0, 20))
     (one,) = nothing.differences
