@@ -20,7 +20,6 @@ from karat.reading import arrow as arrow_sources
 from karat.reading.arrow import (
     ArrowSource,
     ParquetSource,
-    RunColumns,
     TableSource,
     Tabular,
 )
@@ -48,10 +47,11 @@ SCORE_TYPES = [
     pa.int64(),
     pa.decimal128(22, 2),
 ]
-SCORED = RunColumns("q", "d", score="s")
+SCORED = {"id": "q", "document": "d", "score": "s"}
+RANKED = {"id": "q", "document": "d", "rank": "r"}
 
 
-def arrow_run(table: Tabular, columns: RunColumns = SCORED) -> ColumnarRun:
+def arrow_run(table: Tabular, columns: Mapping[str, str] = SCORED) -> ColumnarRun:
     return ColumnarRun(ArrowSource(table, columns))
 
 
@@ -284,7 +284,7 @@ def test_a_run_in_columns_equals_the_same_run_in_dictionaries(
         assert mine.extra == theirs.extra
 
 
-def run_of(layout: RunColumns = SCORED, **columns: Any) -> ColumnarRun:
+def run_of(layout: Mapping[str, str] = SCORED, **columns: Any) -> ColumnarRun:
     return arrow_run(TableSource(pa.table(columns)), layout)
 
 
@@ -296,13 +296,13 @@ def ranks(run: ColumnarRun, labels: Labels, **policies: str) -> list[int]:
 def test_without_a_score_the_rank_column_decides_and_without_both_the_row() -> None:
     columns: dict[str, Any] = {"q": ["q"] * 3, "d": ["a", "b", "c"], "r": [3, 1, 2]}
     labels = {"q": {"a": 1.0, "b": 1.0}}
-    assert ranks(run_of(RunColumns("q", "d", rank="r"), **columns), labels) == [1, 3]
-    assert ranks(run_of(RunColumns("q", "d"), **columns), labels) == [1, 2]
+    assert ranks(run_of(RANKED, **columns), labels) == [1, 3]
+    assert ranks(run_of({"id": "q", "document": "d"}, **columns), labels) == [1, 2]
 
 
 def test_ranks_of_an_unsigned_column_ascend_too() -> None:
     rank = pa.array([2, 0, 255], pa.uint8())
-    run = run_of(RunColumns("q", "d", rank="r"), q=["q"] * 3, d=["a", "b", "c"], r=rank)
+    run = run_of(RANKED, q=["q"] * 3, d=["a", "b", "c"], r=rank)
     assert ranks(run, {"q": {"a": 1.0, "c": 1.0}}) == [3, 256]
 
 
@@ -408,7 +408,7 @@ def test_looking_for_ids_anywhere_ignores_the_query() -> None:
 
 @pytest.mark.parametrize("kind", TEXT_TYPES)
 def test_documents_have_their_texts_where_a_column_holds_them(kind: Any) -> None:
-    layout = RunColumns("q", "d", score="s", text="t")
+    layout = {**SCORED, "text": "t"}
     texts = pa.chunked_array([array(["one", None, "three"], kind)])
     run = run_of(layout, q=["q"] * 3, d=["a", "b", "c"], s=[3.0, 2.0, 1.0], t=texts)
     ((_, documents),) = run.rankings(Policies())
@@ -449,7 +449,7 @@ def test_what_lies_beneath_an_empty_cell_is_not_read() -> None:
     with pytest.raises(FormatError, match="column 'd', row 2: the cell is empty"):
         ranks(arrow_run(TableSource(table)), {"q": {"a": 1.0}})
     texts = pa.table({"q": ["q", "q"], "d": ["a", "b"], "s": [2, 1], "t": ids})
-    columns = RunColumns("q", "d", score="s", text="t")
+    columns = {**SCORED, "text": "t"}
     (ranking,) = dict(
         arrow_run(TableSource(texts), columns).rankings(Policies())
     ).values()

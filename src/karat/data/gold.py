@@ -1,6 +1,6 @@
 """Gold: what should have been retrieved, each kind of label in a field of its own."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import chain, islice
@@ -81,9 +81,9 @@ class Span:
 class ColumnLabels(Mapping[str, Mapping[str, float]]):
     """Judged documents as `Labels` has them, kept as columns that nobody changes."""
 
-    queries: Sequence[str]
+    ids: list[str]
     count: Ints
-    names: Sequence[str]
+    names: list[str]
     grade: Floats
 
     @classmethod
@@ -108,16 +108,7 @@ class ColumnLabels(Mapping[str, Mapping[str, float]]):
     @cached_property
     def numbers(self) -> dict[str, int]:
         """The place of each query."""
-        return {query: number for number, query in enumerate(self)}
-
-    @property
-    def ids(self) -> list[str]:
-        """The ids of the queries, each made once."""
-        return self.queries if isinstance(self.queries, list) else self._ids
-
-    @cached_property
-    def _ids(self) -> list[str]:
-        return [*self.queries]
+        return {query: number for number, query in enumerate(self.ids)}
 
     @cached_property
     def end(self) -> Ints:
@@ -137,7 +128,7 @@ class ColumnLabels(Mapping[str, Mapping[str, float]]):
         return iter(self.ids)
 
     def __len__(self) -> int:
-        return len(self.queries)
+        return len(self.ids)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,5 +1,6 @@
 """Runs: what was retrieved. Each kind of input finds ids in its own layout."""
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import (
     Collection,
@@ -30,6 +31,8 @@ LAST_RANK = 10**9
 
 A_RANK = "must be a whole number >= 0 and no more than 10^9"
 """What is said of a rank that is none."""
+
+_ONE_OR_MORE = re.compile(r"\{([^{|}]*)\|([^{|}]*)\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +148,14 @@ class Notice:
     text: str
     examples: tuple[str, ...] = ()
     one: str = ""
+
+    @classmethod
+    def of(
+        cls, kind: str, count: int, text: str, examples: Iterable[str] = ()
+    ) -> "Notice":
+        """From a text with `{query has|queries have}` for one and for several."""
+        one, many = (_ONE_OR_MORE.sub(form, text) for form in (r"\1", r"\2"))
+        return cls(kind, count, many, tuple(examples), one if one != many else "")
 
     def __str__(self) -> str:
         examples = f" (for example {', '.join(self.examples)})" if self.examples else ""
@@ -368,54 +379,34 @@ def run_notices(policies: Policies, **counts: Mapping[str, int]) -> tuple[Notice
         counts.pop("repeats", None)
     rule = {"trec": "document id, descending", "input": "input order"}[policies.ties]
     return tuple(
-        Notice(
+        Notice.of(
             kind.removeprefix("listed "),
             sum(met.values()),
-            _MET[kind][0].format(rule=rule),
-            tuple(met)[:3],
-            _MET[kind][1].format(rule=rule),
+            text.replace("RULE", rule),
+            [*met][:3],
         )
-        for kind in _MET
+        for kind, text in _MET.items()
         if (met := counts.get(kind))
     )
 
 
-_SHARED = "score with another document; ordered by {rule}"
-_AS_LISTED = (
-    "score with another document; ranked as listed; order='descending' "
-    "(--order descending) ranks by score, then document id"
-)
 TOP = 5
 """How many documents are looked at for repeated ones."""
 
-_AGAIN = f"among their first {TOP}; duplicates='collapse' lets the others move up"
+_SHARED = (
+    "{relevant document shares its|relevant documents share their} score with another "
+    "document; "
+)
 _MET = {
-    "ties": (
-        f"relevant documents share their {_SHARED}",
-        f"relevant document shares its {_SHARED}",
-    ),
-    "listed ties": (
-        f"relevant documents share their {_AS_LISTED}",
-        f"relevant document shares its {_AS_LISTED}",
-    ),
-    "duplicates": (
-        "relevant documents were retrieved more than once",
-        "relevant document was retrieved more than once",
-    ),
-    "empty": (
-        "queries for which nothing was retrieved",
-        "query for which nothing was retrieved",
-    ),
-    "extra": (
-        "queries of the run have no gold and were ignored",
-        "query of the run has no gold and was ignored",
-    ),
-    "gaps": (
-        "queries have ranks with gaps, which are kept",
-        "query has ranks with gaps, which are kept",
-    ),
-    "repeats": (
-        f"queries repeat documents {_AGAIN}",
-        f"query repeats documents {_AGAIN}",
-    ),
+    "ties": f"{_SHARED}ordered by RULE",
+    "listed ties": f"{_SHARED}ranked as listed; order='descending' (--order "
+    "descending) ranks by score, then document id",
+    "duplicates": "{relevant document was|relevant documents were} retrieved more than "
+    "once",
+    "empty": "{query|queries} for which nothing was retrieved",
+    "extra": "{query of the run has no gold and was|queries of the run have no gold "
+    "and were} ignored",
+    "gaps": "{query has|queries have} ranks with gaps, which are kept",
+    "repeats": "{query repeats|queries repeat} documents among their first "
+    f"{TOP}; duplicates='collapse' lets the others move up",
 }

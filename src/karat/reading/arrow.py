@@ -131,13 +131,13 @@ def numbers_of(array: Any, place: Place) -> npt.NDArray[Any]:
 
 
 def rank_column(array: Any, place: Place) -> Ints:
-    """The ranks in an array, from 0 or from 1."""
+    """The complements of the ranks in an array, which are from 0 or from 1."""
     values = numbers_of(array, place)
     wrong = (values < 0) | (values > LAST_RANK) | (values != np.floor(values))
     if wrong.any():
         at = int(np.argmax(wrong))
         raise place.error(f"{A_RANK}, got {values[at]}", at)
-    return values.astype(np.int64)
+    return ~values.astype(np.int64)
 
 
 _ROWS = 1 << 18
@@ -399,34 +399,27 @@ def _open_arrow(path: str, head: bytes, data: bytes | None) -> Tabular:
         return TableSource(table, path)
 
 
-@dataclass(frozen=True)
-class RunColumns:
-    """Which column holds what of a run; without score and rank, rows are in order."""
-
-    query: str
-    document: str
-    score: str | None = None
-    rank: str | None = None
-    text: str | None = None
-
-
 class ArrowSource(RunSource):
-    """A run given as a table with one row for each retrieved document."""
+    """A run or gold given as a table with one row for each document.
 
-    def __init__(self, table: Tabular, columns: RunColumns) -> None:
+    `fields` are our names and the columns; without any number, rows are in order.
+    """
+
+    def __init__(self, table: Tabular, fields: Mapping[str, str]) -> None:
         self.path = table.path
-        self.ranked = columns.score is None and columns.rank is not None
-        self.columns = columns
+        self.fields = fields
+        numbers = (ours for ours in ("score", "grade", "rank") if ours in fields)
+        self.number = next(numbers, None)
+        self.ranked = self.number == "rank"
         self._table = table
 
     def parts(self, *, texts: bool = False) -> Iterator[Callable[[], Rankings]]:
         """Rows of the table, cut between two queries."""
-        columns = self.columns
-        names = [columns.query, columns.document, columns.score or columns.rank]
-        names += [columns.text] if texts else []
-        read = [*dict.fromkeys(name for name in names if name)]
+        names = ["id", "document", self.number or "", "text" if texts else ""]
+        read = [*dict.fromkeys(self.fields[n] for n in names if n in self.fields)]
+        query = self.fields["id"]
         ready: list[_Runs] = []
-        for batch in self._table.batches(read, [columns.query]):
+        for batch in self._table.batches(read, [query]):
             if ready and len(ready[-1].start) > 1:
                 *before, last = ready
                 # The last query may go on. Only what is joined is copied.
@@ -436,26 +429,23 @@ class ArrowSource(RunSource):
                 if len(last.start) > 1:
                     yield partial(self._rankings, [last.part(0, -1)], texts)
                 ready = [last.part(-1)]
-            ready.append(_Runs(batch, *runs_of(*batch.column(columns.query))))
+            ready.append(_Runs(batch, *runs_of(*batch.column(query))))
         if ready:
             yield partial(self._rankings, ready, texts)
 
     def _rankings(self, parts: Sequence["_Runs"], texts: bool) -> Rankings:  # noqa: FBT001
-        columns, rankings = self.columns, []
-        value, text = columns.score or columns.rank, columns.text if texts else None
+        fields, rankings = self.fields, []
         for batch, queries, start in parts:
-            contents = ids_of(*batch.column(text), blank=True).texts() if text else None
-            numbers = self._values(*batch.column(value)) if value else None
-            documents = ids_of(*batch.column(columns.document))
-            rankings.append(
-                Rankings(
-                    queries, start, documents, numbers, contents, ranked=self.ranked
-                )
-            )
+            contents = numbers = None
+            if texts and "text" in fields:
+                contents = ids_of(*batch.column(fields["text"]), blank=True).texts()
+            if self.number is not None:
+                column = batch.column(fields[self.number])
+                numbers = rank_column(*column) if self.ranked else numbers_of(*column)
+            documents = ids_of(*batch.column(fields["document"]))
+            some = Rankings(queries, start, documents, numbers, contents)
+            rankings.append(some._replace(ranked=self.ranked))
         return Rankings.join(rankings).gathered()
-
-    def _values(self, array: Any, place: Place) -> Any:
-        return ~rank_column(array, place) if self.ranked else numbers_of(array, place)
 
 
 class _Runs(NamedTuple):

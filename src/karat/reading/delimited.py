@@ -85,7 +85,13 @@ class Delimited(Format):
                     rows = [row for row in rows if any(row)]
                 if rows:
                     yield starts, rows
-            raise _broken(wrong, line, source) from None
+            if isinstance(wrong, FormatError):
+                raise wrong
+            problem, hint = f"broken row: {wrong}", None
+            if "new-line character" in str(wrong):
+                problem = "a carriage return within the row"
+                hint = "save the file with Unix line ends"
+            raise source.error(problem, line=line, hint=hint) from None
 
     def _between(self, line: str) -> str:
         return max(self._delimiters, key=line.count)
@@ -211,15 +217,6 @@ def _counted(rows: Batches, width: int, source: Source) -> Batches:
                 continue
             problem = f"has {counted(len(row), 'cell')}, but there are {width} columns"
             source.notes.problem(source.error(problem, line=line))
-
-
-def _broken(error: Exception, line: int, source: Source) -> FormatError:
-    if isinstance(error, FormatError):
-        return error
-    if "new-line character" in str(error):
-        hint = "save the file with Unix line ends"
-        return source.error("a carriage return within the row", line=line, hint=hint)
-    return source.error(f"broken row: {error}", line=line)
 
 
 TSV = Delimited("tsv", "\t")

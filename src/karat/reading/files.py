@@ -76,14 +76,18 @@ def open_binary(source: str | os.PathLike[str] | bytes) -> BinaryIO:
         b'q1 Q0 d1 1 0.9 bm25'
     """
     if isinstance(source, bytes):
-        return _unpacked(io.BytesIO(source), path_of(source))
+        data: Any = io.BytesIO(source)
+        return _unpacked(io.BufferedReader(data), path_of(source))
     name = os.fspath(source)
     if len(name) > _LONGEST or "\n" in name:
         size = counted(len(name), "character")
         problem = f"cannot be opened: it is a text of {size}, not a path"
         raise FormatError(problem, path=name)
     if name == STDIN:
-        return _unpacked(_standard_input(), name)
+        if sys.stdin is None:
+            raise FormatError("standard input is closed", path=STDIN)
+        # Whoever has read it must not close it.
+        return _unpacked(io.BufferedReader(Pieces(blocks(sys.stdin.buffer))), name)
     if not name:
         raise FormatError("the path is empty", hint="- is standard input")
     if os.path.isdir(name):  # noqa: PTH112  a str stays as the user wrote it
@@ -100,13 +104,6 @@ def open_binary(source: str | os.PathLike[str] | bytes) -> BinaryIO:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise FormatError(f"cannot be opened: {reason}", path=name) from None
-
-
-def _standard_input() -> io.BufferedReader:
-    if sys.stdin is None:
-        raise FormatError("standard input is closed", path=STDIN)
-    # Whoever has read it must not close it.
-    return io.BufferedReader(Pieces(blocks(sys.stdin.buffer)))
 
 
 def path_of(source: object) -> str:
@@ -178,17 +175,12 @@ def _similar(name: str) -> str:
     return f"looked in {os.path.abspath(folder)}"  # noqa: PTH100
 
 
-def _unpacked(stream: Any, name: str) -> BinaryIO:
+def _unpacked(stream: io.BufferedReader, name: str) -> BinaryIO:
     """The stream, or what it unpacks to."""
-    if isinstance(stream, io.BytesIO):
-        head = stream.getvalue()[:4]
-    else:
-        head = stream.peek(4)[:4]
-    for magic, kind, codec in _CODECS:
-        if head.startswith(magic):
-            raw = Pieces(_unpack(stream, codec(), kind, name), stream)
-            return cast("BinaryIO", io.BufferedReader(raw, BLOCK))
-    return cast("BinaryIO", stream)
+    if (codec := _codec(stream.peek(4))) is None:
+        return cast("BinaryIO", stream)
+    raw = Pieces(_unpack(stream, codec, name), stream)
+    return cast("BinaryIO", io.BufferedReader(raw, BLOCK))
 
 
 class Pieces(io.RawIOBase):
@@ -222,17 +214,39 @@ class Pieces(io.RawIOBase):
 class _Codec(NamedTuple):
     """How to unpack one part, what is raised if it is broken, and how much at once."""
 
+    kind: str
     start: Callable[[], Any]
     error: type[Exception]
     limit: tuple[int, ...] = (BLOCK,)
     piece: int = _PIECE
 
 
-def _unpack(stream: BinaryIO, codec: _Codec, kind: str, name: str) -> Iterator[bytes]:
+def _codec(head: bytes) -> _Codec | None:
+    """What unpacks a file that begins so, if it is packed."""
+    if head.startswith(b"\x1f\x8b"):
+        import zlib  # noqa: PLC0415
+
+        start = partial(zlib.decompressobj, 16 + zlib.MAX_WBITS)
+        return _Codec("gzip", start, zlib.error)
+    if head.startswith(b"BZh"):
+        import bz2  # noqa: PLC0415
+
+        return _Codec("bzip2", bz2.BZ2Decompressor, OSError)
+    if head.startswith(b"\x28\xb5\x2f\xfd"):
+        try:
+            import zstandard  # noqa: PLC0415  an extra
+        except ImportError:
+            raise MissingExtraError("reading .zst files", "zstd") from None
+        engine = zstandard.ZstdDecompressor().decompressobj
+        return _Codec("zstd", engine, zstandard.ZstdError, (), _SLICE)
+    return None
+
+
+def _unpack(stream: BinaryIO, codec: _Codec, name: str) -> Iterator[bytes]:
     """What a compressed stream unpacks to, part after part."""
 
     def broken(reason: str) -> FormatError:
-        problem = f"is a broken {kind} file: {reason}"
+        problem = f"is a broken {codec.kind} file: {reason}"
         return FormatError(problem, path=name, hint="copy or compress it again")
 
     packed = stream.read(codec.piece)
@@ -254,34 +268,6 @@ def _unpack(stream: BinaryIO, codec: _Codec, kind: str, name: str) -> Iterator[b
         packed = engine.unused_data.lstrip(b"\0")
         while not packed and (more := stream.read(codec.piece)):
             packed = more.lstrip(b"\0")
-
-
-def _gzip() -> _Codec:
-    import zlib  # noqa: PLC0415
-
-    return _Codec(partial(zlib.decompressobj, 16 + zlib.MAX_WBITS), zlib.error)
-
-
-def _bzip2() -> _Codec:
-    import bz2  # noqa: PLC0415
-
-    return _Codec(bz2.BZ2Decompressor, OSError)
-
-
-def _zstd() -> _Codec:
-    try:
-        import zstandard  # noqa: PLC0415  an extra
-    except ImportError:
-        raise MissingExtraError("reading .zst files", "zstd") from None
-    engine = zstandard.ZstdDecompressor().decompressobj
-    return _Codec(engine, zstandard.ZstdError, (), _SLICE)
-
-
-_CODECS: tuple[tuple[bytes, str, Callable[[], _Codec]], ...] = (
-    (b"\x1f\x8b", "gzip", _gzip),
-    (b"BZh", "bzip2", _bzip2),
-    (b"\x28\xb5\x2f\xfd", "zstd", _zstd),
-)
 
 
 def foreign_kind(head: bytes) -> str | None:

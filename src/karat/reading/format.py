@@ -9,7 +9,7 @@ import logging
 import os
 import re
 from abc import ABC
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from glob import has_magic, iglob
@@ -187,19 +187,15 @@ class Format(ABC):
 
     def write(self, value: Any, stream: BinaryIO) -> None:  # noqa: ARG002
         """Write what is laid out as `layout` says."""
-        raise self.cannot_hold("what was read")
+        raise FormatError(f"{self.name} cannot hold what was read")
 
     def write_run(self, run: Run, stream: BinaryIO) -> None:  # noqa: ARG002
         """Write the rankings, where there is no layout for them."""
-        raise self.cannot_hold("a run")
+        raise FormatError(f"{self.name} cannot hold a run")
 
     def write_gold(self, gold: Gold, stream: BinaryIO) -> None:  # noqa: ARG002
         """Write the gold, where there is no layout for it."""
-        raise self.cannot_hold("gold")
-
-    def cannot_hold(self, what: str) -> FormatError:
-        """What this format has no room for."""
-        return FormatError(f"{self.name} cannot hold {what}")
+        raise FormatError(f"{self.name} cannot hold gold")
 
 
 FORMATS: Catalogue[Format] = Catalogue(
@@ -215,14 +211,15 @@ def choose_format(head: bytes, path: str) -> Format:
     name = os.path.basename(path).lower()  # noqa: PTH119  pathlib takes long to load
     for ending in _PACKED:
         name = name.removesuffix(ending)
-    if starts_like("parquet", head):
+    if SHIPPED["parquet"].start.match(head):
         return FORMATS["parquet"]
     chosen = _shipped(head, name)
     if os.path.splitext(name)[1] and (  # noqa: PTH122
         chosen is None or not chosen.sniff(head, name)
     ):
         # Only now: to ask all installed packages takes longer than to read most files.
-        claims = [f for f in _plugins() if name.endswith((*f.extensions, *f.shares))]
+        plugins = FORMATS.usable(shipped=False)
+        claims = [f for f in plugins if name.endswith((*f.extensions, *f.shares))]
         owners = (f for f in claims if name.endswith(f.extensions))
         chosen = _plugin(claims, head, name) or next(owners, chosen)
     if chosen is None or not chosen.binary:
@@ -231,9 +228,9 @@ def choose_format(head: bytes, path: str) -> Format:
         if not head.strip(_BLANK):
             raise FormatError("is empty: there is nothing to read", path=path)
     if chosen is None:
-        shipped = (FORMATS[key] for key in SHIPPED if starts_like(key, head))
-        chosen = next((f for f in shipped if f.sniff(head, name)), None)
-        chosen = chosen or _plugin(_plugins(), head, name)
+        fit = (FORMATS[key] for key, row in SHIPPED.items() if row.start.match(head))
+        chosen = next((f for f in fit if f.sniff(head, name)), None)
+        chosen = chosen or _plugin(FORMATS.usable(shipped=False), head, name)
     if chosen is not None:
         return chosen
     line = head.strip().partition(b"\n")[0][:60].decode("utf-8", "replace")
@@ -242,11 +239,6 @@ def choose_format(head: bytes, path: str) -> Format:
         path=path,
         hint=f"--format names one of {', '.join(FORMATS)}",
     )
-
-
-def starts_like(name: str, head: bytes) -> bool:
-    """Whether the first bytes of a file look like those of a format karat ships."""
-    return SHIPPED[name].start.match(head) is not None
 
 
 def _shipped(head: bytes, name: str) -> Format | None:
@@ -259,10 +251,6 @@ def _shipped(head: bytes, name: str) -> Format | None:
                 return FORMATS[key]
             owner = FORMATS[key] if owns and owner is None else owner
     return owner
-
-
-def _plugins() -> Iterator[Format]:
-    return FORMATS.usable(shipped=False)
 
 
 def _plugin(formats: Iterable[Format], head: bytes, name: str) -> Format | None:
@@ -303,18 +291,19 @@ def open_source(
     if role not in {None, "corpus", *_ROLES}:
         raise ParameterError("load", "role", f"one of {', '.join(_ROLES)}", role)
     path = os.fspath(source)
-    if not path:
-        raise FormatError("the path is empty", hint="- is standard input")
     where = Source(path, role, dict(mapping or {}), notes, optional=optional)
     named = None if format is None else FORMATS[format]
     if path.startswith(IR_DATASETS):
         return FORMATS["ir_datasets"], where
     # Not by Path, which raises where a text is longer than a file's name may be.
     once = path == STDIN or not os.path.isfile(path)  # noqa: PTH113
-    if once and (_ADDRESS.match(path) or _is_glob(path)):
-        return named or FORMATS["parquet"], where
-    if once and path != STDIN and os.path.isdir(path):  # noqa: PTH112
-        return named or _folder_format(path), where
+    if once and path != STDIN:
+        if os.path.isdir(path):  # noqa: PTH112
+            return named or _folder_format(path), where
+        pattern = has_magic(path) and len(path) < HEAD and "\n" not in path
+        files = iglob(path, recursive=True) if pattern else ()  # noqa: PTH207
+        if _ADDRESS.match(path) or any(True for _ in files):
+            return named or FORMATS["parquet"], where
     stream = open_binary(path)
     try:
         head = stream.read(HEAD)
@@ -330,21 +319,13 @@ def open_source(
     return chosen, replace(where, head=head, replay=cast("BinaryIO", again))
 
 
-def _is_glob(path: str) -> bool:
-    """Whether a path is a pattern that some files fit."""
-    short = len(path) < HEAD and "\n" not in path
-    if not short or not has_magic(path) or os.path.exists(path):  # noqa: PTH110
-        return False
-    return any(True for _ in iglob(path, recursive=True))  # noqa: PTH207
-
-
 def name_format(path: str | None) -> Format:
     """The format that the ending of a path means, for writing."""
     name = (path or "").lower().removesuffix(".gz")
     for key, row in SHIPPED.items():
         if name.endswith(row.extensions):
             return FORMATS[key]
-    for plugin in _plugins():
+    for plugin in FORMATS.usable(shipped=False):
         if name.endswith(plugin.extensions):
             return plugin
     endings = ", ".join(e for one in FORMATS.usable() for e in one.extensions)

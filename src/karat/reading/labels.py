@@ -7,7 +7,7 @@ none yet.
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple, TypeVar
@@ -84,7 +84,10 @@ def apply_labels(labels: Any, gold: Any = None) -> LabelChanges:
     """
     before = None if gold is None else read(gold, "gold").gold
     try:
-        return _merge(_read_labels(labels), before or Gold())
+        rows = [*parse_rows(labels, _read_label, _Label._fields[:4])]
+        if rows and not any(rows):
+            raise FormatError("has no row with a grade yet")
+        return _merge(filter(None, rows), before or Gold())
     except DataError as error:
         path = labels if isinstance(labels, str | os.PathLike) else None
         raise placed(error, path=path) from None
@@ -97,19 +100,6 @@ class _Label(NamedTuple):
     grade: float | None
     signature: str
     fingerprint: str | None
-
-
-def _read_labels(labels: Any) -> Iterator[_Label]:
-    """The rows that have a grade."""
-    needed = ("query", "document", "text", "grade")
-    number = graded = 0
-    for label in parse_rows(labels, _read_label, needed):
-        number += 1
-        if label is not None:
-            graded += 1
-            yield label
-    if number and not graded:
-        raise FormatError("has no row with a grade yet")
 
 
 def parse_rows(
@@ -154,8 +144,7 @@ def first_row(path: str | os.PathLike[str]) -> Mapping[str, Any]:
 def _read_label(row: Any, where: Source) -> _Label | None:
     if not isinstance(row, Mapping) or "query" not in row:
         raise FormatError("a label needs a query, a document and a grade")
-    names = ("query", "document", "text", "grade")
-    query, document, text, grade = map(row.get, names)
+    query, document, text, grade = map(row.get, _Label._fields[:4])
     if grade in (None, ""):
         return None
     if query is None or (document is None and text is None):
@@ -186,7 +175,7 @@ def signature(row: Mapping[str, Any]) -> str:
     return f"{PEOPLE}{name}" + (f"@{str(when)[:10]}" if when else "")
 
 
-def _merge(labels: Iterator[_Label], gold: Gold) -> LabelChanges:
+def _merge(labels: Iterable[_Label], gold: Gold) -> LabelChanges:
     documents = {
         query: {name: float(grade) for name, grade in row.items()}
         for query, row in gold.documents.items()

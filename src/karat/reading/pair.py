@@ -241,9 +241,11 @@ def _unknown_queries(facts: Mapping[str, Query], gold: Gold) -> tuple[Notice, ..
     """That what is known of queries is about none of the gold, if that is so."""
     if not facts.keys().isdisjoint(gold.queries):
         return ()
-    text = "queries with texts or tags, and the gold has none of them"
-    one = "query with a text or tags, which the gold does not have"
-    return (Notice("queries", len(facts), text, (*facts,)[:3], one),)
+    text = (
+        "{query with a text or tags, which the gold does not have|queries with texts "
+        "or tags, and the gold has none of them}"
+    )
+    return (Notice.of("queries", len(facts), text, [*facts][:3]),)
 
 
 def _ordered(
@@ -261,10 +263,10 @@ def _ordered(
     if order is None:
         return run, notices
     run = reorder(run, order, distances=not said.keys().isdisjoint(_DISTANCES))
-    what = f"by score, {'larger' if order == 'descending' else 'smaller'} first"
-    text, one = f"rankings are ordered {what}", f"ranking is ordered {what}"
+    first = "larger" if order == "descending" else "smaller"
+    text = f"{{ranking is|rankings are}} ordered by score, {first} first"
     others = (n for n in notices if n.kind not in {"order", *_DISTANCES})
-    return run, (*others, Notice("order", len(run.queries()), text, one=one))
+    return run, (*others, Notice.of("order", len(run.queries()), text))
 
 
 def _check_places(

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, overload
 
@@ -499,23 +499,15 @@ def validate(
         # A pipe cannot be read twice.
         again = error.line is not None and os.path.isfile(source)  # noqa: PTH113
         if again and not notes.problems:
-            return _check_lines(source, format, error, notes)
+            # All lines of a file that is read up to its first problem.
+            chosen, where = open_source(source, notes, None, None, format)
+            with suppress(DataError):
+                chosen.check(where)
+                return Checked(notes.problems or [error])
+            return Checked(notes.problems or [error], more=True)
         more = len(notes.problems) >= limit
         problems = notes.problems if more else [*notes.problems, error]
         return Checked(problems, more=more, notices=notes.notices())
     if notes.problems:
         return Checked(notes.problems, notices=notes.notices())
     return Checked(notices=loaded.notices, loaded=loaded)
-
-
-def _check_lines(
-    source: str | os.PathLike[str], format: str | None, first: DataError, notes: Notes
-) -> Checked:
-    """What is wrong with all lines of a file that is read up to its first problem."""
-    more = False
-    chosen, where = open_source(source, notes, None, None, format)
-    try:
-        chosen.check(where)
-    except DataError:
-        more = True
-    return Checked(notes.problems or [first], more=more)

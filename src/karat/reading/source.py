@@ -3,7 +3,6 @@
 Notices are counted; problems are raised, or kept by who checks.
 """
 
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,8 +15,6 @@ from karat.errors import DataError, FormatError, MissingFieldError
 from karat.reading.files import STDIN, open_binary
 
 _EXAMPLES = 3
-_ONE_OR_MORE = re.compile(r"\{([^|]*)\|([^}]*)\}")
-
 _BATCH = 256
 HEAD = 1 << 16
 """So many of the first bytes say what a file is."""
@@ -42,7 +39,7 @@ class Notes:
     def __init__(self, keep: int = 0) -> None:
         self.problems: list[DataError] = []
         self._keep = keep
-        self._notices: dict[tuple[str, str], tuple[str, list[str]]] = {}
+        self._examples: dict[tuple[str, str], list[str]] = {}
         self._counts: Counter[tuple[str, str]] = Counter()
 
     def problem(self, error: DataError) -> None:
@@ -51,28 +48,19 @@ class Notes:
             raise error
         self.problems.append(error)
 
-    def notice(
-        self, kind: str, text: str, example: object = None, *, one: str = ""
-    ) -> None:
-        """Count something the user should know, with up to three examples.
-
-        `{query has|queries have}` at the start of the text is for one and for several.
-        """
-        if not one and (both := _ONE_OR_MORE.match(text)):
-            rest = text[both.end() :]
-            one, text = f"{both[1]}{rest}", f"{both[2]}{rest}"
+    def notice(self, kind: str, text: str, example: object = None) -> None:
+        """Count something the user should know, as `Notice.of` writes it."""
         self._counts[kind, text] += 1
-        _, examples = self._notices.setdefault((kind, text), (one, []))
+        examples = self._examples.setdefault((kind, text), [])
         if example is not None and len(examples) < _EXAMPLES:
             examples.append(str(example)[:80])
 
     def notices(self) -> tuple[Notice, ...]:
-        """All notices so far, each kind once with its count."""
-        found = []
-        for (kind, text), (one, examples) in self._notices.items():
-            count = self._counts[kind, text]
-            found.append(Notice(kind, count, text, tuple(examples), one))
-        return tuple(found)
+        """All notices so far, each with its count and up to three examples."""
+        return tuple(
+            Notice.of(kind, self._counts[kind, text], text, examples)
+            for (kind, text), examples in self._examples.items()
+        )
 
 
 def placed(

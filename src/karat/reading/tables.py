@@ -24,7 +24,6 @@ from karat.data.runs import Document, Labels, Notice
 from karat.errors import DataError, FormatError, MissingExtraError, UsageError
 from karat.reading.arrow import (
     ArrowSource,
-    RunColumns,
     TableSource,
     Tabular,
     arrow_errors,
@@ -32,7 +31,6 @@ from karat.reading.arrow import (
     open_table,
     parquet_files,
 )
-from karat.reading.columns.ids import ColumnNames
 from karat.reading.columns.rankings import repeated_pair
 from karat.reading.columns.run import (
     ColumnarRun,
@@ -40,13 +38,12 @@ from karat.reading.columns.run import (
     LabelledRows,
     find_labels,
 )
-from karat.reading.format import SHIPPED, Format, starts_like
+from karat.reading.format import SHIPPED, Format
 from karat.reading.meaning.aliases import infer, is_row
 from karat.reading.meaning.answers import HUGGING, is_of
-from karat.reading.meaning.records import Samples
 from karat.reading.meaning.rows import RowColumns
 from karat.reading.meaning.shapes import interpret
-from karat.reading.meaning.values import COERCED, COERCED_ONE
+from karat.reading.meaning.values import COERCED
 from karat.reading.source import Records, Source
 
 MOST_LABELS = 5_000_000
@@ -70,18 +67,13 @@ class Parquet(Format):
     binary = True
     layout = "rows"
 
-    def sniff(self, head: bytes, name: str) -> bool:
-        """Whether the first bytes are those of Parquet or of Arrow's files."""
-        del name
-        return starts_like(self.name, head)
-
     def sniff_folder(self, folder: Path) -> bool:
         """Whether there are Parquet files in it; together they are one table."""
         return bool(parquet_files(folder))
 
     def records(self, source: Source) -> Records:
         """One record per row."""
-        return ((None, record) for record in read_records(open_table(source)))
+        return read_records(open_table(source))
 
     def read(self, source: Source) -> Dataset:
         """Read what is needed to know what the table holds; a run is read later."""
@@ -121,14 +113,12 @@ def load_table(table: Tabular, source: Source, format: str) -> Dataset:
             problem = f"there is no column {theirs!r}; {_columns_of(table)}"
             raise source.lacks(theirs, problem)
     if inside or not is_row(fields):
-        return _load_samples(read_records(table), source, format)
+        return interpret(read_records(table), source, format)
     if str(table.schema.field(fields["document"]).type).startswith(_LISTS):
         ours = "relevant" if source.role == "gold" else "retrieved_ids"
         mapping = {ours: fields["document"], **source.mapping}
         mapping.pop("document", None)
-        return _load_samples(
-            read_records(table), replace(source, mapping=mapping), format
-        )
+        return interpret(read_records(table), replace(source, mapping=mapping), format)
     return _load_rows(table, fields, source, format)
 
 
@@ -159,25 +149,14 @@ def split_table(table: Tabular, column: str, source: Source) -> dict[str, Tabula
     }
 
 
-def _load_samples(
-    records: Iterable[Mapping[str, Any]], source: Source, format: str
-) -> Dataset:
-    """Samples from one record per query."""
-    samples = Samples(source)
-    for record in records:
-        samples.take(record)
-    return samples.finish(format)
-
-
 def _load_rows(
     table: Tabular, fields: Mapping[str, str], source: Source, format: str
 ) -> Dataset:
     rules = RowColumns(source, fields, table.schema.names)
     mapping = rules.mapping
     if rules.number == "distance":
-        records = ((None, record) for record in read_records(table))
-        return interpret(records, source, format)
-    for record in read_records(table) if rules.unread else ():
+        return interpret(read_records(table), source, format)
+    for _, record in read_records(table) if rules.unread else ():
         rules.note_unread(map(record.__getitem__, rules.unread))
     run = gold = None
     if rules.role == "gold":
@@ -185,17 +164,15 @@ def _load_rows(
     else:
         if rules.number == "score":
             _note_order(table, fields, rules)
-        columns = RunColumns(
-            mapping["id"],
-            mapping["document"],
-            mapping.get("score"),
-            mapping.get("rank"),
-            fields.get("text"),
-        )
-        run = ColumnarRun(ArrowSource(table, columns), source.name)
+        texts = {"text": fields["text"]} if "text" in fields else {}
+        run = ColumnarRun(ArrowSource(table, mapping | texts), source.name)
         if rules.system is not None and rules.system not in fields.values():
             rules.note_systems(_values(table, rules.system))
-    notices = (*_coerced(table, mapping), *source.notes.notices())
+    ids = (mapping[ours] for ours in ("id", "document"))
+    kinds = {name: str(table.schema.field(name).type) for name in ids}
+    notices = source.notes.notices()
+    if numbers := [name for name, kind in kinds.items() if "int" in kind[:4]]:
+        notices = (Notice.of("coerced", table.size, COERCED, numbers), *notices)
     return Dataset(run, gold, format=format, mapping=mapping, notices=notices)
 
 
@@ -216,16 +193,15 @@ def _note_order(table: Tabular, fields: Mapping[str, str], rules: RowColumns) ->
 
 def _labels(table: Tabular, mapping: Mapping[str, str]) -> Labels:
     """The grade of each document of each query."""
-    columns = RunColumns(mapping["id"], mapping["document"], mapping.get("grade"))
-    whole = ArrowSource(table, columns).whole()
+    whole = ArrowSource(table, mapping).whole()
     if twice := repeated_pair(whole):
         problem = f"document {twice[1]!r:.60} has two grades"
         raise FormatError(problem, path=table.path, query=twice[0])
     grades = np.ones(len(whole.documents))
     labels = ColumnLabels(
-        ColumnNames(whole.queries),
+        whole.queries.names(),
         whole.size,
-        ColumnNames(whole.documents.texts()),
+        whole.documents.names(),
         grades if whole.values is None else whole.values.astype(np.float64),
     )
     if len(labels.grade) > _MANY:
@@ -233,13 +209,13 @@ def _labels(table: Tabular, mapping: Mapping[str, str]) -> Labels:
     return {query: labels[query] for query in labels}
 
 
-def read_records(table: Tabular) -> Iterator[dict[str, Any]]:
+def read_records(table: Tabular) -> Records:
     """One record for each row."""
     for batch in table.batches(table.schema.names):
         with arrow_errors(table.path or "table"):
             records = batch.rows.to_pylist()
         for record in records:
-            yield {name: _present(value) for name, value in record.items()}
+            yield None, {name: _present(value) for name, value in record.items()}
 
 
 def _present(value: Any) -> Any:
@@ -255,14 +231,6 @@ def _present(value: Any) -> Any:
     if isinstance(value, bytes):
         return value.decode("utf-8", "backslashreplace")
     return str(value)
-
-
-def _coerced(table: Tabular, mapping: Mapping[str, str]) -> tuple[Notice, ...]:
-    kinds = {ours: str(table.schema.field(mapping[ours]).type) for ours in mapping}
-    numbers = [mapping[f] for f in ("id", "document") if "int" in kinds[f][:4]]
-    if not numbers:
-        return ()
-    return (Notice("coerced", table.size, COERCED, tuple(numbers), COERCED_ONE),)
 
 
 def _values(table: Tabular, column: str) -> set[str]:
@@ -299,11 +267,14 @@ def load_frame(frame: Any, source: Source) -> Dataset:
 
 
 def table_records(frame: Any) -> Records:
-    """One record for each row of a frame."""
-    if is_of("pandas", "DataFrame", frame):
-        records = _records(_with_index(frame))
-    else:
-        records = read_records(TableSource(table_of(frame)))
+    """One record for each row of a frame; what pandas calls missing is None."""
+    if not is_of("pandas", "DataFrame", frame):
+        return read_records(TableSource(table_of(frame)))
+    frame = _with_index(frame).rename(columns=str)
+    for name in frame.columns[frame.isna().any()]:
+        # A missing cell makes pandas turn whole numbers into others.
+        frame[name] = frame[name].convert_dtypes()
+    records = frame.astype(object).where(frame.notna(), None).to_dict("records")
     return ((None, record) for record in records)
 
 
@@ -329,17 +300,6 @@ def _with_index(frame: Any) -> Any:
     """The frame with a named index as columns."""
     named = any(name is not None for name in frame.index.names)
     return frame.reset_index() if named else frame
-
-
-def _records(frame: Any) -> Iterable[dict[str, Any]]:
-    """One record per row; what pandas calls missing is None."""
-    frame = frame.rename(columns=str)
-    for name in frame.columns[frame.isna().any()]:
-        # A missing cell makes pandas turn whole numbers into others.
-        frame[name] = frame[name].convert_dtypes()
-    records: list[dict[str, Any]]
-    records = frame.astype(object).where(frame.notna(), None).to_dict("records")
-    return records
 
 
 def is_distributed(frame: object) -> bool:
@@ -391,16 +351,14 @@ class SparkRun(ColumnarRun):
     """A run in a table of Spark, with one row for each retrieved document."""
 
     def __init__(self, frame: Any, head: ArrowSource, name: str = "run") -> None:
-        columns = head.columns
-        value = columns.score or columns.rank
-        if value is None:
+        if head.number is None:
             raise FormatError(
                 "a table of Spark has no order: it needs a column such as score or rank"
             )
         super().__init__(head, name)
         self._frame = frame
-        self._columns = replace(columns, text=None)
-        self._names = [*map(quoted, (columns.query, columns.document, value))]
+        self._fields = {n: head.fields[n] for n in ("id", "document", head.number)}
+        self._names = [*map(quoted, self._fields.values())]
 
     def queries(self) -> list[str]:
         """The ids of the queries, in no order."""
@@ -435,7 +393,7 @@ class SparkRun(ColumnarRun):
             _search_partition,
             labels=index.labels,
             judged=index.judged,
-            columns=self._columns,
+            fields=self._fields,
             policies=policies,
             job=uuid.uuid4().hex,
         )
@@ -458,7 +416,7 @@ def _search_partition(
     batches: Iterable[Any],
     labels: ColumnLabels,
     judged: bool,  # noqa: FBT001
-    columns: RunColumns,
+    fields: Mapping[str, str],
     policies: Policies,
     job: str,
 ) -> Iterator[Any]:
@@ -472,7 +430,7 @@ def _search_partition(
     if job not in _INDEXES:
         _INDEXES.clear()
         _INDEXES[job] = LabelIndex(labels, judged=judged)
-    rows = ArrowSource(TableSource(pyarrow.Table.from_batches(some)), columns)
+    rows = ArrowSource(TableSource(pyarrow.Table.from_batches(some)), fields)
     problem = data = None
     try:
         data = _packed(find_labels(rows.whole, _INDEXES[job], policies, rows))

@@ -18,7 +18,8 @@ from karat.data.queries import Dataset
 from karat.errors import FormatError
 from karat.reading.format import SHIPPED, Format
 from karat.reading.json_text import JSON
-from karat.reading.meaning.aliases import QUESTIONS, RETRIEVED, ask, infer
+from karat.reading.meaning.aliases import QUESTIONS, ask
+from karat.reading.meaning.answers import hits_of
 from karat.reading.meaning.shapes import interpret
 from karat.reading.meaning.values import is_list, paths_in
 from karat.reading.source import Records, Source
@@ -29,6 +30,7 @@ BY: Final = "retriever"
 _DOCUMENTS: Final = ("retrieval.documents", "gen_ai.retrieval.documents")
 _ASKED: Final = ("gen_ai.retrieval.query.text", "input.value", "mlflow.spanInputs")
 _ANSWERED: Final = ("output.value", "mlflow.spanOutputs")
+_OUTPUTS: Final = ("output", "outputs")
 _KINDS: Final = (
     *("openinference.span.kind", "mlflow.spanType", "span_kind", "run_type", "type"),
     *("gen_ai.operation.name", "spanKind"),
@@ -127,7 +129,7 @@ def _read_span(
     span: Mapping[str, Any], attributes: Mapping[str, Any]
 ) -> dict[str, Any] | None:
     """What a retriever did, if the span is one's."""
-    documents = _documents(attributes)
+    documents: Any = _documents(attributes)
     every = (ask(part, (name,)) for part in (attributes, span) for name in _KINDS)
     kinds = {str(_decoded(kind)).upper() for kind in every}
     if documents is None and not kinds & {"RETRIEVER", "RETRIEVAL"}:
@@ -146,8 +148,9 @@ def _read_span(
     if (failure := _failure(span)) is not None:
         return record | {"failure": failure}
     if documents is None:
-        answer = ask(attributes, _ANSWERED) or ask(span, ("output", "outputs"))
-        documents = _listed(answer)
+        documents = _decoded(ask(attributes, _ANSWERED) or ask(span, _OUTPUTS))
+        if not isinstance(documents, Mapping | list):
+            raise FormatError("a span of a retriever holds no list of documents")
     return record | {"retrieved": documents}
 
 
@@ -156,7 +159,7 @@ def _documents(attributes: Mapping[str, Any]) -> list[Any] | None:
     for prefix in _DOCUMENTS:
         documents = attributes.get(prefix)
         if documents is not None and not isinstance(documents, Mapping):
-            return [_document(d) for d in _listed(documents)]
+            return [_document(d) for d in hits_of(_decoded(documents))]
         numbered: dict[int, dict[str, Any]] = {}
         for name, value in attributes.items():
             place, _, part = name.removeprefix(f"{prefix}.").partition(".")
@@ -180,18 +183,6 @@ def _document(value: Any) -> Any:
         str(name).removeprefix("document."): part if name in plain else _decoded(part)
         for name, part in flat.items()
     }
-
-
-def _listed(answer: Any) -> list[Any]:
-    """The list of documents in an answer."""
-    answer = _decoded(answer)
-    if isinstance(answer, Mapping):
-        fields = infer(map(str, answer)).items()
-        inner = next((theirs for ours, theirs in fields if ours in RETRIEVED), None)
-        answer = answer.get(inner)
-    if not is_list(answer):
-        raise FormatError("a span of a retriever holds no list of documents")
-    return list(answer)
 
 
 def _decoded(value: Any) -> Any:

@@ -68,9 +68,17 @@ class _Trec(Format):
     lines: LineShape
 
     def sniff(self, head: bytes, name: str) -> bool:
-        """The first lines have as many words."""
+        """Most of the first lines have as many words, one of them a number."""
         del name
-        return _lines_have(head, self.lines)
+        kind, lines = self.lines, head.removeprefix(_BOM).splitlines()[:_LOOK]
+        # Ids with spaces make as many words of a table, but it names its columns first.
+        names = b"".join(lines[:1]).decode("utf-8", "replace").split("\t")
+        if len(names) > 1 and sum(known_as(name) is not None for name in names) > 1:
+            return False
+        words = [*filter(None, map(bytes.split, lines))]
+        even = (line for line in words if len(line) == len(kind.names))
+        fit = sum(is_number(line[kind.value]) for line in even)
+        return fit > 0 and fit * 2 >= len(words)
 
     def check(self, source: Source) -> None:
         """Note the problem of each line that has one."""
@@ -94,7 +102,14 @@ class TrecRuns(_Trec):
             )
         data = None if source.replay is None else read_lines(source.replay)
         run = TrecRun(source.path if data is None else data, source.name, source.path)
-        _note_ranks(source)
+        ranks: dict[str, list[tuple[float, float]]] = {}
+        lines = source.head.splitlines()
+        for line in lines[:-1] if len(source.head) == HEAD else lines:
+            words = line.split()
+            if len(words) == len(RUN.names) and all(map(is_number, words[3:5])):
+                query = words[0].decode("utf-8", "replace")
+                ranks.setdefault(query, []).append((float(words[3]), float(words[4])))
+        note_contradictions(ranks, source.notes)
         return Dataset(run=run, format=self.name, notices=source.notes.notices())
 
     def write_run(self, run: Run, stream: BinaryIO) -> None:
@@ -131,16 +146,19 @@ class TrecQrels(_Trec):
             gold = Gold(_grades(data, path, notes), name=source.name)
             return Dataset(gold=gold, format=self.name)
         rows = _rows_slowly(data, path, notes, diverse=diverse)
-        labels = _best_grades(rows)
         if not diverse:
-            gold = Gold(labels, sources=_signatures(rows), name=source.name)
+            sources: dict[str, dict[str, str]] = {}
+            for query, row in rows.items():
+                for document, (who,) in row.items():
+                    if who.startswith((JUDGES, PEOPLE)):
+                        sources.setdefault(query, {})[document] = who
+            gold = Gold(_best_grades(rows), sources=sources, name=source.name)
             return Dataset(gold=gold, format=self.name)
         best = "labelled by subtopic; elsewhere the best grade of a document counts"
-        notice = Notice(
-            "subtopics", len(labels), f"queries are {best}", one=f"query is {best}"
-        )
-        gold = Gold(labels, subtopics=rows, name=source.name)
-        return Dataset(gold=gold, format=self.name, notices=(notice,))
+        for _ in rows:
+            notes.notice("subtopics", f"{{query is|queries are}} {best}")
+        gold = Gold(_best_grades(rows), subtopics=rows, name=source.name)
+        return Dataset(gold=gold, format=self.name, notices=notes.notices())
 
     def write_gold(self, gold: Gold, stream: BinaryIO) -> None:
         """The grades; the iteration says who judged, or for which subtopic."""
@@ -189,7 +207,8 @@ class _TrecSource(RunSource):
         last: list[bytes] = []
         with self._open() as stream:
             for lines, offset in self._whole_queries(stream):
-                last = _last_words(lines) or last
+                words = (_words(line, RUN) for _, line in _backwards(lines, len(lines)))
+                last = next(filter(None, words), last)
                 yield partial(self._read, lines, offset)
         if not last:
             with self._open() as stream:
@@ -211,9 +230,8 @@ class _TrecSource(RunSource):
         ignored = sum(self._remarks.values())
         if not ignored:
             return ()
-        what = "more than six columns; what follows the tag was ignored"
-        text, one = f"lines have {what}", f"line has {what}"
-        return (Notice("columns", ignored, text, one=one),)
+        what = "{line has|lines have} more than six columns; what follows the tag was"
+        return (Notice.of("columns", ignored, f"{what} ignored"),)
 
     def _whole_queries(self, stream: BinaryIO) -> Iterator[tuple[bytes, int]]:
         """Lines of whole queries, of about one block, and their offset."""
@@ -249,18 +267,6 @@ class _TrecSource(RunSource):
         with self._open() as stream:
             deque(split_lines_slowly(stream, RUN, self.path, offset), maxlen=0)
         raise FormatError("a line is malformed", path=self.path)
-
-
-def _note_ranks(source: Source) -> None:
-    """Say so if the ranks on the first lines contradict the scores."""
-    ranks: dict[str, list[tuple[float, float]]] = {}
-    lines = source.head.splitlines()
-    for line in lines[:-1] if len(source.head) == HEAD else lines:
-        words = line.split()
-        if len(words) == len(RUN.names) and all(map(is_number, words[3:5])):
-            query = words[0].decode("utf-8", "replace")
-            ranks.setdefault(query, []).append((float(words[3]), float(words[4])))
-    note_contradictions(ranks, source.notes)
 
 
 def read_qrels(source: Input, name: str | None = None) -> Grades:
@@ -316,16 +322,6 @@ def _best_grades(rows: dict[str, Grades]) -> Grades:
     }
 
 
-def _signatures(rows: dict[str, Grades]) -> dict[str, dict[str, str]]:
-    """Who judged each document, where the iteration says so."""
-    sources: dict[str, dict[str, str]] = {}
-    for query, row in rows.items():
-        for document, (who,) in row.items():
-            if who.startswith((JUDGES, PEOPLE)):
-                sources.setdefault(query, {})[document] = who
-    return sources
-
-
 def _iterations(data: bytes) -> tuple[bool, bool]:
     """Whether judges sign there, and whether a query has several: its subtopics."""
     signed = _SIGNED[0] in data or _SIGNED[1] in data
@@ -351,18 +347,6 @@ def _word(name: str | None, query: str) -> bytes:
     return word
 
 
-def _lines_have(head: bytes, kind: LineShape) -> bool:
-    """Whether most of the first lines have so many words, one of them a number."""
-    lines = head.removeprefix(_BOM).splitlines()[:_LOOK]
-    # Ids with spaces make as many words of a table, but it names its columns first.
-    names = b"".join(lines[:1]).decode("utf-8", "replace").split("\t")
-    if len(names) > 1 and sum(known_as(name) is not None for name in names) > 1:
-        return False
-    split = [*filter(None, map(bytes.split, lines))]
-    fit = [w for w in split if len(w) == len(kind.names) and is_number(w[kind.value])]
-    return bool(fit) and len(fit) * 2 >= len(split)
-
-
 def _last_query(text: bytes) -> int:
     """Where the lines of the last query begin; 0 where all lines are of one."""
     last: list[bytes] = []
@@ -372,12 +356,6 @@ def _last_query(text: bytes) -> int:
         if word and word != last:
             return start + len(line)
     return 0
-
-
-def _last_words(text: bytes) -> list[bytes]:
-    """The columns of the last line that says something."""
-    lines = (_words(line, RUN) for _, line in _backwards(text, len(text)))
-    return next(filter(None, lines), [])
 
 
 def _backwards(text: bytes, end: int) -> Iterator[tuple[int, bytes]]:

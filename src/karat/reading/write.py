@@ -10,7 +10,6 @@ import io
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any, BinaryIO
 
 from karat.data.gold import Gold, Item, Span
@@ -20,7 +19,7 @@ from karat.data.runs import Document, Notice, Retrieval, Run, ranks_of
 from karat.errors import FormatError, KaratError
 from karat.reading.format import FORMATS, Format, Layout, name_format
 from karat.reading.meaning.aliases import WRAPPERS, known_as
-from karat.reading.meaning.ambiguity import scores_say_the_order
+from karat.reading.meaning.ambiguity import items_of, scores_say_the_order
 from karat.reading.meaning.values import looks_like_text
 from karat.reading.source import Role
 from karat.writing import write_file
@@ -39,7 +38,13 @@ def write(
     """
     path = os.fspath(target) if isinstance(target, str | os.PathLike) else None
     chosen = FORMATS[format] if format is not None else name_format(path)
-    part = _part(loaded, role)
+    part = Dataset(
+        None if role == "gold" else loaded.run,
+        None if role == "run" else loaded.gold,
+        loaded.queries,
+    )
+    if part.run is None and part.gold is None:
+        raise FormatError(f"there is no {role or 'run or gold'} to write")
     data = io.BytesIO()
     try:
         notices = tuple(_write(chosen, part, data))
@@ -63,17 +68,6 @@ def write(
     else:
         target.write(data.getvalue())
     return notices
-
-
-def _part(loaded: Dataset, role: Role | None) -> Dataset:
-    """What is to be written: all, or the run or the gold alone."""
-    if role == "run":
-        loaded = replace(loaded, gold=None)
-    elif role == "gold":
-        loaded = replace(loaded, run=None)
-    if loaded.run is None and loaded.gold is None:
-        raise FormatError(f"there is no {role or 'run or gold'} to write")
-    return loaded
 
 
 def _write(chosen: Format, part: Dataset, data: BinaryIO) -> Iterator[Notice]:
@@ -205,15 +199,19 @@ def _sample_records(loaded: Dataset) -> Iterator[dict[str, Any]]:
     # What a first call took is in no percentile, and a file could not say which it was.
     times = {} if how.latency is None else how.latency.usual
     for query in dict.fromkeys((*gold.queries, *rankings, *how.failures)):
-        record = _facts(loaded.queries.get(query, Query(query)))
-        if query in times:
-            record["latency_ms"] = times[query]
-        if query in how.failures:
-            record["failure"] = how.failures[query]
+        facts = loaded.queries.get(query, Query(query))
+        record = _present(
+            id=query,
+            query=facts.text,
+            k=facts.k,
+            tags=[*facts.tags] or None,
+            metadata={**facts.metadata} or None,
+            latency_ms=times.get(query),
+            failure=how.failures.get(query),
+        )
         if query in rankings:
             record["retrieved"] = _ranking(rankings[query], named=named)
-        record |= _labels(gold, query)
-        yield record
+        yield record | _labels(gold, query)
 
 
 def _cell(value: object) -> object:
@@ -222,17 +220,9 @@ def _cell(value: object) -> object:
     return value
 
 
-def _facts(query: Query) -> dict[str, Any]:
-    facts: dict[str, Any] = {"id": query.id}
-    if query.text is not None:
-        facts["query"] = query.text
-    if query.k is not None:
-        facts["k"] = query.k
-    if query.tags:
-        facts["tags"] = list(query.tags)
-    if query.metadata:
-        facts["metadata"] = dict(query.metadata)
-    return facts
+def _present(**fields: Any) -> dict[str, Any]:
+    """The fields that say something."""
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _ranking(documents: list[Document], *, named: bool) -> Any:
@@ -250,12 +240,8 @@ def _ranking(documents: list[Document], *, named: bool) -> Any:
 def _fields_of(document: Document) -> dict[str, Any]:
     """What is known of a document, by name."""
     names = ("id", "text", "score", "source", "start", "end")
-    fields = {
-        name: value for name in names if (value := getattr(document, name)) is not None
-    }
-    if document.metadata:
-        fields["metadata"] = dict(document.metadata)
-    return fields
+    fields = {name: getattr(document, name) for name in names}
+    return _present(**fields, metadata={**document.metadata} or None)
 
 
 def _labels(gold: Gold, query: str) -> dict[str, Any]:
@@ -269,43 +255,43 @@ def _labels(gold: Gold, query: str) -> dict[str, Any]:
         topics = gold.subtopics.get(query, {})
         if sources or groups or topics:
             labels["relevant"] = [
-                {"id": name, "grade": grade}
-                | ({"labelled_by": sources[name]} if name in sources else {})
-                | ({"group": groups[name]} if name in groups else {})
-                | ({"subtopics": dict(topics[name])} if name in topics else {})
+                _present(
+                    id=name,
+                    grade=grade,
+                    labelled_by=sources.get(name),
+                    group=groups.get(name),
+                    subtopics={**topics.get(name, {})} or None,
+                )
                 for name, grade in graded.items()
             ]
     for kind in ("passages", "claims", "answers"):
         if items := getattr(gold, kind).get(query):
             labels[kind] = _texts(items, kind)
     if spans := gold.spans.get(query):
-        labels["spans"] = [_span(span) for span in spans]
-    if query in gold.references:
-        labels["reference"] = gold.references[query]
-    return labels
+        labels["spans"] = [
+            _present(doc=span.document, start=span.start, end=span.end, text=span.text)
+            | ({} if span.grade == 1 else {"grade": _whole(span.grade)})
+            | _labelling(span)
+            for span in spans
+        ]
+    return labels | _present(reference=gold.references.get(query))
 
 
 def _texts(items: tuple[Item, ...], kind: str) -> list[Any]:
-    group = "answers" if kind == "answers" else None
-    plain = [
-        Item(f"{kind.removesuffix('s')}-{number}", item.text, group=group)
-        for number, item in enumerate(items, 1)
-    ]
-    if plain == list(items):
-        return [item.text for item in items]
+    texts = [item.text for item in items]
+    plain = items_of(kind, texts)
+    if plain == (*items,):
+        return [*texts]
     return [
         {"id": item.id, "text": item.text, "grade": _whole(item.grade)}
-        | ({} if item.group in {None, group} else {"group": item.group})
-        | ({} if item.source == "human" else {"labelled_by": item.source})
+        | _labelling(item, plain[0].group)
         for item in items
     ]
 
 
-def _span(span: Span) -> dict[str, Any]:
-    return (
-        {"doc": span.document, "start": span.start, "end": span.end}
-        | ({} if span.text is None else {"text": span.text})
-        | ({} if span.grade == 1 else {"grade": _whole(span.grade)})
-        | ({} if span.group is None else {"group": span.group})
-        | ({} if span.source == "human" else {"labelled_by": span.source})
+def _labelling(item: Item | Span, usual: str | None = None) -> dict[str, Any]:
+    """The group of a gold item and who labelled it, where these are not the usual."""
+    group = None if item.group == usual else item.group
+    return _present(
+        group=group, labelled_by=None if item.source == "human" else item.source
     )

@@ -7,7 +7,7 @@ whoever looks at the few survivors to check, byte by byte.
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any, TypeAlias, overload
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -222,30 +222,6 @@ def number_keys(texts: Iterable[str]) -> Keys:
     # Ids are compared wherever keys are: a wrong key costs time, no more.
     numbers = (int(text) if _NUMBER.fullmatch(text) else 0 for text in texts)
     return np.array([n & 0xFFFF_FFFF_FFFF_FFFF for n in numbers], np.uint64)
-
-
-class ColumnNames(Sequence[str]):
-    """The ids of a column as a sequence of Python strings, made when asked for."""
-
-    __slots__ = ("column",)
-
-    def __init__(self, column: ByteColumn) -> None:
-        self.column = column
-
-    def __len__(self) -> int:
-        return len(self.column)
-
-    @overload
-    def __getitem__(self, at: int) -> str: ...
-    @overload
-    def __getitem__(self, at: slice) -> list[str]: ...
-    def __getitem__(self, at: int | slice) -> str | list[str]:
-        if isinstance(at, slice):
-            return self.column.view(at).names()
-        return self.column.view(np.array([range(len(self))[at]])).names()[0]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.column.names())
 
 
 def starts(values: npt.NDArray[Any]) -> Ints:

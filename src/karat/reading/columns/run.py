@@ -94,7 +94,7 @@ class LabelIndex:
         self.query: Ints = np.repeat(np.arange(self.size), labels.count)
         every = np.arange(len(self.grade))
         self._label = every if judged else np.flatnonzero(self.grade > 0)
-        self._queries = ByteColumn.of(labels.queries)
+        self._queries = ByteColumn.of(labels.ids)
         self._documents = ByteColumn.of(labels.names).view(self._label)
         self._text_keys = self._documents.keys()
         keys = self._queries.keys()

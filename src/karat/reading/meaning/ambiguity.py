@@ -71,7 +71,7 @@ class Undecided(Dataset):
             rows = gold[kind if as_texts else "documents"]
             for query, values in by_query.items():
                 if as_texts:
-                    rows[query] = rows.get(query, ()) + _items(kind, values)
+                    rows[query] = rows.get(query, ()) + items_of(kind, values)
                 else:
                     rows[query] = rows.get(query, {}) | dict.fromkeys(values, 1.0)
             if theirs:
@@ -80,7 +80,8 @@ class Undecided(Dataset):
         return replace(self, gold=replace(self.rest.gold, **gold), mapping=mapping)
 
 
-def _items(kind: str, values: Sequence[str]) -> tuple[Item, ...]:
+def items_of(kind: str, values: Iterable[str]) -> tuple[Item, ...]:
+    """Gold texts of a kind that say nothing else."""
     name, group = kind.removesuffix("s"), "answers" if kind == "answers" else None
     return tuple(
         Item(f"{name}-{number}", value, group=group)

@@ -92,7 +92,9 @@ def read_document(value: object, notes: Notes) -> Document:
     if value is None or isinstance(value, str | UUID) or hasattr(value, "__index__"):
         return Document(id=read_id(value, "document id", notes))
     value = _with_fields(value)
-    inner = _inner(value)
+    inner, chunk = ask(value, WRAPPED), ask(value, TEXTS)
+    if inner is None and isinstance(chunk, Mapping):
+        inner = chunk
     if inner is not None and not isinstance(inner, _PLAIN):
         own = _identity(value, notes)
         # A search may return no field of the document, but does return its id.
@@ -111,9 +113,14 @@ def _with_fields(value: Any) -> Any:
     if is_list(value):
         raise FormatError(f"a document cannot be a list, got {show(value)}")
     value = respell(value)
-    if isinstance(value, Mapping) and isinstance(value.get("fields"), Mapping):
-        return {**value, **_vespa_fields(value, value["fields"])}
-    return value
+    fields = value.get("fields") if isinstance(value, Mapping) else None
+    if not isinstance(fields, Mapping):
+        return value
+    # A hit of Vespa, whose ids look like `id:namespace:type::name`.
+    name = str(fields.get("documentid") or value.get("id") or "").rpartition("::")[2]
+    said = {"id": name or None, "text": ask(fields, TEXTS)}
+    said["score"] = value.get("relevance")
+    return {**value, **{key: own for key, own in said.items() if own is not None}}
 
 
 def table_row(row: tuple[Any, ...]) -> Any:
@@ -122,20 +129,6 @@ def table_row(row: tuple[Any, ...]) -> Any:
         return row
     text = next((value for value in row[1:] if isinstance(value, str)), None)
     return {"id": row[0]} | ({} if text is None else {"text": text})
-
-
-def _vespa_fields(hit: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
-    """What a hit of Vespa says, whose ids look like `id:namespace:type::name`."""
-    name = str(fields.get("documentid") or hit.get("id") or "").rpartition("::")[2]
-    found = (name or None, ask(fields, TEXTS), hit.get("relevance"))
-    values = zip(("id", "text", "score"), found, strict=True)
-    return {key: value for key, value in values if value is not None}
-
-
-def _inner(value: object) -> object:
-    """What a document is wrapped in: `{"node": {...}}`, `{"chunk": {...}}`."""
-    inner, chunk = ask(value, WRAPPED), ask(value, TEXTS)
-    return chunk if inner is None and isinstance(chunk, Mapping) else inner
 
 
 @lru_cache(maxsize=256)
@@ -170,10 +163,12 @@ def _read_fields(
             identity = read_id(plain, "document id", notes)
         source = None if source == plain else source
     if identity is None and text is None and start is None:
+        paths = (path for path, v in paths_in(whole) if isinstance(v, str | int))
+        others = (path for path in paths if path.rpartition(".")[2] not in SCORES)
         raise FormatError(
             f"a retrieved document needs an id or a text, got {show(whole)}",
             hint=f"its id is called {' or '.join(IDS[:4])}, its text {TEXTS[0]} or so; "
-            f"else name it, as in --map document={_usual_id(whole)}",
+            f"else name it, as in --map document={next(others, 'uid')}",
         )
     if not isinstance(source, str | int):
         source = metadata.get("source")
@@ -187,14 +182,6 @@ def _read_fields(
         end=end,
         metadata=metadata,
     )
-
-
-def _usual_id(whole: object) -> str:
-    """The path to what may be an id in a document."""
-    for path, value in paths_in(whole):
-        if isinstance(value, str | int) and path.rpartition(".")[2] not in SCORES:
-            return path
-    return "uid"
 
 
 def _identity(value: object, notes: Notes) -> str | None:

@@ -112,9 +112,9 @@ def read_ranking(query: str, columns: Mapping[str, Any], notes: Notes) -> QueryR
     value = unpack(value)
     if isinstance(value, Mapping):
         scored = is_scores(value)
-        inner = None if scored or is_answer(value) else _ranked_field(tuple(value))
-        if inner is not None:
-            return read_ranking(query, {inner[0]: value[inner[1]]}, notes)
+        inside = {} if scored or is_answer(value) else infer(map(str, value))
+        for inner in (inner for inner in inside if inner in RETRIEVED):
+            return read_ranking(query, {inner: value[inside[inner]]}, notes)
         flat = all(v is None or isinstance(v, str | Number) for v in value.values())
         if scored or (flat and ask(value, (*IDS, *TEXTS)) is None):
             return QueryRanking(read_scored(value, "score", notes))
@@ -143,13 +143,6 @@ def _read_list(
     documents = _read_documents(ours, value, notes)
     _note_order(query, [d.score for d in documents], notes, value[0] if value else None)
     return QueryRanking(documents)
-
-
-@lru_cache(maxsize=256)
-def _ranked_field(names: tuple[Any, ...]) -> tuple[str, str] | None:
-    """The field of an output that holds the ranking."""
-    found = infer(map(str, names)).items()
-    return next((field for field in found if field[0] in RETRIEVED), None)
 
 
 def _read_parallel(
@@ -266,14 +259,6 @@ def _plan_of(
     for place in (*places, *filter(_SETTINGS.__contains__, names)):
         plan.facts.extend((f, f"{place}.{f}") for f in _NESTED)
     return plan
-
-
-def _nested_id(record: Mapping[Any, Any], plan: _Plan) -> str | None:
-    """Where the id of the query is if it stands inside the query, as in TREC RAG."""
-    theirs = dict(plan.facts).get("query", "")
-    names = (n for n in QUERY_IDS if ask(record.get(theirs), (n,)) is not None)
-    name = next(names, None)
-    return None if name is None else f"{theirs}.{name}"
 
 
 def _path_to(record: object, ours: AbstractSet[str]) -> str | None:
@@ -484,7 +469,12 @@ class Samples:
             if not plan.ranking and source.role in {None, "run", "samples"}:
                 plan = _plan_of(names, source.role, told, answer_field(record))
             if plan.identity is None:
-                plan = plan._replace(identity=_nested_id(record, plan))
+                # The id may stand inside the query, as in TREC RAG.
+                theirs = dict(plan.facts).get("query", "")
+                asked = record.get(theirs)
+                inner = (n for n in QUERY_IDS if ask(asked, (n,)) is not None)
+                path = next((f"{theirs}.{name}" for name in inner), None)
+                plan = plan._replace(identity=path)
             self._plans[keys] = plan
         return plan
 

@@ -16,8 +16,10 @@ from karat.reading.files import decode_json
 from karat.reading.meaning.aliases import infer, is_misspelt, is_record, is_row
 from karat.reading.source import Notes
 
-COERCED = "ids given as numbers are read as text: 1 and '1' are one id"
-COERCED_ONE = "id given as a number is read as text: 1 and '1' are one id"
+COERCED = (
+    "{id given as a number is|ids given as numbers are} read as text: 1 and '1' are "
+    "one id"
+)
 
 _WORDS = 3
 _LONG = 20
@@ -80,7 +82,7 @@ def read_id(value: object, what: str, notes: Notes) -> str:
     # Arrays have the method too: those with a shape are no number.
     plain = not isinstance(value, bool) and not getattr(value, "shape", ())
     if plain and hasattr(value, "__index__"):
-        notes.notice("coerced", COERCED, value, one=COERCED_ONE)
+        notes.notice("coerced", COERCED, value)
         return str(value.__index__())
     raise FormatError(
         f"{what} must be a string or an integer, got {show(value)}",
@@ -228,12 +230,8 @@ def note_unread(name: str, value: object, notes: Notes, field: str = "grade") ->
     what = f"not read as a grade, every gold id counts as relevant; --map {field}="
     if field == "score":
         what = "not read, the order of the rows counts; --map score= or distance="
-    notes.notice(
-        "unread",
-        f"values of {name!r} are {what}{name} reads them",
-        value,
-        one=f"value of {name!r} is {what}{name} reads it",
-    )
+    text = f"{{value|values}} of {name!r} {{is|are}} {what}{name} reads {{it|them}}"
+    notes.notice("unread", text, value)
 
 
 def read_cutoff(value: object) -> int:
