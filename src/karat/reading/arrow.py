@@ -177,13 +177,6 @@ class Tabular(ABC):
     ) -> Iterator[RecordBatch]:
         """The rows of some columns; those `coded` may come dictionary-encoded."""
 
-    def table(self, columns: Sequence[str]) -> Any:
-        """Some columns as one table in memory."""
-        schema = load_pyarrow().schema([self.schema.field(name) for name in columns])
-        batches = [batch.rows for batch in self.batches(columns)]
-        with arrow_errors(self.path or "table"):
-            return load_pyarrow().Table.from_batches(batches, schema)
-
 
 class TableSource(Tabular):
     """A table in memory."""

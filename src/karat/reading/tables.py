@@ -80,12 +80,26 @@ class Parquet(Format):
         return load_table(open_table(source), source, self.name)
 
     def read_by(self, source: Source, column: str) -> dict[str, Dataset]:
-        """The table, split by one of its columns."""
-        parts = split_table(open_table(source), column, source)
-        return {
-            name: load_table(part, source.apart(), self.name)
-            for name, part in parts.items()
+        """The table, split by one of its columns, in order of appearance."""
+        table = open_table(source)
+        names = table.schema.names
+        if column not in names:
+            problem = f"no column {column!r} to split by; {_columns_of(table)}"
+            raise source.error(problem)
+        from pyarrow import Table, compute, string  # noqa: PLC0415  an extra
+
+        batches = [batch.rows for batch in table.batches(names)]
+        with arrow_errors(source.path):
+            whole = Table.from_batches(batches, table.schema)
+        values = whole.column(column).cast(string())
+        systems = [*dict.fromkeys(values.to_pylist())]
+        if None in systems:
+            raise source.error(f"{column!r} is empty, but splits the table")
+        rest, equal = whole.drop_columns([column]), compute.equal
+        tables = {
+            s: TableSource(rest.filter(equal(values, s)), table.path) for s in systems
         }
+        return {s: load_table(t, source.apart(), self.name) for s, t in tables.items()}
 
     def write(self, value: Any, stream: BinaryIO) -> None:
         """A column for each name of the header."""
@@ -128,25 +142,6 @@ def _fields(names: Sequence[str], source: Source) -> dict[str, str]:
         twice = next(name for name in names if names.count(name) > 1)
         raise source.error(f"two columns are called {twice!r}")
     return infer(names, source.role, source.mapping_for(names))
-
-
-def split_table(table: Tabular, column: str, source: Source) -> dict[str, Tabular]:
-    """One table for each value of a column, in order of appearance."""
-    if column not in table.schema.names:
-        raise source.error(f"no column {column!r} to split by; {_columns_of(table)}")
-    load_pyarrow()
-    from pyarrow import compute, string  # noqa: PLC0415  an extra
-
-    whole = table.table(table.schema.names)
-    values = whole.column(column).cast(string())
-    names = [*dict.fromkeys(values.to_pylist())]
-    if None in names:
-        raise source.error(f"{column!r} is empty, but splits the table")
-    rest, equal = whole.drop_columns([column]), compute.equal
-    return {
-        name: TableSource(rest.filter(equal(values, name)), table.path)
-        for name in names
-    }
 
 
 def _load_rows(

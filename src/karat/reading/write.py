@@ -19,7 +19,7 @@ from karat.data.runs import Document, Notice, Retrieval, Run, ranks_of
 from karat.errors import FormatError, KaratError
 from karat.reading.format import FORMATS, Format, Layout, name_format
 from karat.reading.meaning.aliases import WRAPPERS, known_as
-from karat.reading.meaning.ambiguity import items_of, scores_say_the_order
+from karat.reading.meaning.ambiguity import numbered_items, scores_say_the_order
 from karat.reading.meaning.values import looks_like_text
 from karat.reading.source import Role
 from karat.writing import write_file
@@ -279,7 +279,7 @@ def _labels(gold: Gold, query: str) -> dict[str, Any]:
 
 def _texts(items: tuple[Item, ...], kind: str) -> list[Any]:
     texts = [item.text for item in items]
-    plain = items_of(kind, texts)
+    plain = numbered_items(kind, texts)
     if plain == (*items,):
         return [*texts]
     return [

@@ -71,7 +71,7 @@ class Undecided(Dataset):
             rows = gold[kind if as_texts else "documents"]
             for query, values in by_query.items():
                 if as_texts:
-                    rows[query] = rows.get(query, ()) + items_of(kind, values)
+                    rows[query] = rows.get(query, ()) + numbered_items(kind, values)
                 else:
                     rows[query] = rows.get(query, {}) | dict.fromkeys(values, 1.0)
             if theirs:
@@ -80,7 +80,7 @@ class Undecided(Dataset):
         return replace(self, gold=replace(self.rest.gold, **gold), mapping=mapping)
 
 
-def items_of(kind: str, values: Iterable[str]) -> tuple[Item, ...]:
+def numbered_items(kind: str, values: Iterable[str]) -> tuple[Item, ...]:
     """Gold texts of a kind that say nothing else."""
     name, group = kind.removesuffix("s"), "answers" if kind == "answers" else None
     return tuple(
