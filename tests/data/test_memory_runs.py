@@ -10,7 +10,6 @@ from hypothesis import given, strategies as st
 
 import karat
 from karat.data import memory_runs
-from karat.data.memory_runs import RankedRun, ScoredRun
 from karat.extend import DataError, Labels, Policies, Precision, Ties
 
 GOLD = {"q1": {"a": 1}, "q2": {"b": 1}}
@@ -113,7 +112,7 @@ def test_a_row_names_its_label_and_ties_of_relevant_documents_are_counted(
     run: dict[str, dict[str, float]], labels: Labels, policies: Policies
 ) -> None:
     names = [(q, document) for q, row in labels.items() for document in row]
-    ordered = dict(ScoredRun(run).rankings(policies))
+    ordered = dict(memory_runs.ScoredRun(run).rankings(policies))
     tied = {
         query: sum(
             row.get(document, 0) > 0 and list(scores.values()).count(score) > 1
@@ -125,7 +124,9 @@ def test_a_row_names_its_label_and_ties_of_relevant_documents_are_counted(
     for many in (0, 10**6):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(memory_runs, "_MANY", many)
-            found = ScoredRun(run).locate(labels, judged=True, policies=policies)
+            found = memory_runs.ScoredRun(run).locate(
+                labels, judged=True, policies=policies
+            )
         assert found.item is not None
         for rank, item in zip(found.rank.tolist(), found.item.tolist(), strict=True):
             query, document = names[item]
@@ -143,7 +144,7 @@ def test_duplicates_of_relevant_documents_are_counted(
     run: dict[str, list[str]], labels: Labels, policies: Policies
 ) -> None:
     names = [(q, document) for q, row in labels.items() for document in row]
-    found = RankedRun(run).locate(labels, judged=True, policies=policies)
+    found = memory_runs.RankedRun(run).locate(labels, judged=True, policies=policies)
     assert found.item is not None
     assert found.distinct == (policies.duplicates != "keep")
     for rank, item in zip(found.rank.tolist(), found.item.tolist(), strict=True):
@@ -163,7 +164,7 @@ def test_duplicates_of_relevant_documents_are_counted(
 
 def test_arrays_and_generators_are_lists() -> None:
     for ranking in (np.array(["x", "a"]), (d for d in "xa"), ("x", "a"), ["x", "a"]):
-        run = RankedRun({"q1": ranking})
+        run = memory_runs.RankedRun({"q1": ranking})
         for _ in range(2):
             found = run.locate(GOLD, judged=True, policies=Policies())
             assert found.rank.tolist() == [2]
@@ -172,7 +173,7 @@ def test_arrays_and_generators_are_lists() -> None:
 def test_a_number_among_ids_that_have_to_be_ordered_is_named() -> None:
     run: dict[str, Any] = {"q1": {"a": 1.0}, "q2": {"b": 1.0, 7: 1.0}}
     with pytest.raises(DataError, match=r"'q2': document id 7 must be text like the"):
-        ScoredRun(run).locate(GOLD, judged=True, policies=Policies())
+        memory_runs.ScoredRun(run).locate(GOLD, judged=True, policies=Policies())
 
 
 def test_many_equal_scores_take_no_more_than_sorting_them() -> None:
@@ -197,7 +198,9 @@ def test_short_and_long_runs_rank_alike(
     for many in (0, 10**6):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(memory_runs, "_MANY", many)
-            found = ScoredRun(run).locate(labels, judged=judged, policies=Policies())
+            found = memory_runs.ScoredRun(run).locate(
+                labels, judged=judged, policies=Policies()
+            )
         rows = zip(found.query, found.rank, found.grade, strict=True)
         assert [(int(q), int(r), float(g)) for q, r, g in rows] == expected
         sizes = [len(run[query]) if query in run else -1 for query in labels]
@@ -224,7 +227,9 @@ def test_every_way_to_look_through_a_list_finds_the_same(
     for few in (0, 99):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(memory_runs, "_FEW", few)
-            found = RankedRun(run).locate(labels, judged=judged, policies=Policies())
+            found = memory_runs.RankedRun(run).locate(
+                labels, judged=judged, policies=Policies()
+            )
         rows = zip(found.query, found.rank, found.grade, strict=True)
         assert [(int(q), int(r), float(g)) for q, r, g in rows] == sorted(expected)
 

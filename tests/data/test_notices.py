@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from karat import Gold, evaluate
-from karat.data.gold import labeller_notices
 from karat.data.runs import run_notices
 from karat.extend import DataError, FormatError, MismatchError, Notice, Policies
 from karat.reading.readers import read
@@ -121,11 +120,18 @@ def test_what_was_met_once_while_matching() -> None:
 
 def test_one_label_of_a_judge() -> None:
     judged = Gold({"q": {"a": 1.0}}, sources={"q": {"a": "judge:m"}})
-    (notice,) = labeller_notices(judged.labellers())
-    assert str(notice).startswith("1 label was given by judge:m alone")
+    told = said(evaluate({"q": ["a"]}, judged).warnings)
+    assert told["uncalibrated"] == (
+        "1 label was given by judge:m alone; karat judge --agreement compares a judge "
+        "with people"
+    )
     mixed = Gold({"q": {"a": 1.0, "b": 1.0}}, sources={"q": {"a": "judge:m"}})
-    (notice,) = labeller_notices(mixed.labellers())
-    assert str(notice).startswith("1 label is a judge's, among others")
+    told = said(evaluate({"q": ["a"]}, mixed).warnings)
+    assert told["mixed"] == (
+        "1 label is a judge's, among others (human 1, judge:m 1): sources are mixed"
+    )
+    people = Gold({"q": {"a": 1.0}}, sources={"q": {"a": "human:ann"}})
+    assert said(evaluate({"q": ["a"]}, people).warnings) == {}
 
 
 @pytest.mark.parametrize(

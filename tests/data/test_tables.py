@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 import pytest
 from hypothesis import example, given, strategies as st
 
-from karat.data.tables import DASH, Table, clean, number
+from karat.data.tables import DASH, Table, amount, clean, counted, number
 
 HOSTILE = "\x1b[2J<script>|`*_[x](y)\r\n\u202e"
 WIDE = Table(
@@ -148,3 +148,90 @@ def test_a_terminal_is_shown_the_same_in_other_styles() -> None:
     assert re.sub("\x1b\\[[012]m", "", styled) == table.as_text(40)
     assert "\x1b[1ma{} \x1b[0m" in styled
     assert styled.splitlines()[2] == "\x1b[2mname   n\x1b[0m"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0"),
+        (0.00123, "0.00123"),
+        (0.0999, "0.0999"),
+        (0.1, "0.1"),
+        (1, "1"),
+        (2.345, "2.35"),
+        (9.999, "10"),
+        (20, "20"),
+        (1234.5, "1234.5"),
+        (-3, "-3"),
+        (float("inf"), "inf"),
+    ],
+)
+def test_a_sum_has_the_decimals_that_tell_it_from_nothing(
+    value: float, text: str
+) -> None:
+    assert amount(value) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "thing", "text"),
+    [
+        (0, "query", "0 queries"),
+        (1, "query", "1 query"),
+        (2, "query", "2 queries"),
+        (1, "document", "1 document"),
+        (3, "document", "3 documents"),
+    ],
+)
+def test_things_are_counted_in_the_singular_or_the_plural(
+    count: int, thing: str, text: str
+) -> None:
+    assert counted(count, thing) == text
+
+
+def test_markdown_by_hand() -> None:
+    table = Table(
+        ["name", "n", "why"],
+        [["a", "1", "x"], ["b", "2", ""]],
+        title="t",
+        notes=["so"],
+        texts=(0, 2),
+        bold={(1, 1)},
+    )
+    assert table.as_markdown().splitlines() == [
+        "**t**",
+        "",
+        "| name | n | why |",
+        "| --- | ---: | --- |",
+        "| a | 1 | x |",
+        "| b | **2** |  |",
+        "",
+        "- so",
+    ]
+    bare = Table(["name"], [["a"]])
+    assert bare.as_markdown() == "| name |\n| --- |\n| a |"
+
+
+def test_columns_are_left_out_by_name_or_where_they_say_nothing() -> None:
+    rows = [["a", "1", "", "7"], ["b", DASH, "", "7"]]
+    table = Table(["name", "n", "none", "same"], rows, texts=(0, 2))
+    assert table.without({"n"}).columns == ["name", "none", "same"]
+    assert table.without({"n"}).texts == [0, 1]
+    full = table.without_empty()
+    assert full.columns == ["name", "n", "same"]
+    assert full.rows == [["a", "1", "7"], ["b", DASH, "7"]]
+    assert table.same(["name", "n", "same"]) == {"n": "1", "same": "7"}
+    assert Table(["n"], [[DASH]]).same(["n"]) == {"n": ""}
+
+
+@pytest.mark.parametrize("width", [11, 12, 13])
+def test_no_text_is_wrapped_to_less_than_twelve_letters(width: int) -> None:
+    table = Table(["a", "n"], [["rye bread " * 3, "1"]])
+    lines = table.as_text(width + 3).splitlines()
+    assert (max(map(len, lines)) <= width + 3) is (width >= 12)
+
+
+def test_a_title_and_notes_are_wrapped_to_the_width() -> None:
+    table = Table(["a"], [["x"]], title="rye bread", notes=["rye bread and butter"])
+    assert table.as_text(10) == "rye bread\n\na\nx\n\nrye bread\n  and\n  butter"
+    assert table.as_text(9).startswith("rye bread\n\n")
+    assert table.as_text(8).startswith("rye\n  bread\n\n")

@@ -6,10 +6,13 @@ from dataclasses import FrozenInstanceError, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from karat import Corpus, Evaluation, Gold, evaluate, load, retrieve
-from karat.extend import Document, Item, Notice, Prompt, Query, Reply, Span
+from karat.data.hits import concatenate_hits
+from karat.data.judgements import Verdict
+from karat.extend import Document, Hits, Item, Notice, Prompt, Query, Reply, Span
 
 PASSAGES = ["Rye grows in the north.", "Oats grow in the west."]
 SAMPLES: list[Mapping[str, object]] = [
@@ -48,6 +51,54 @@ def test_a_document_that_holds_two_items_is_one_position() -> None:
     shares = {1: 1, 2: 1 / 2, 3: 2 / 3, 4: 3 / 4, 5: 3 / 5}
     expected = {f"precision[chunk]@{k}": share for k, share in shares.items()}
     assert evaluate(samples, metrics=[*expected]).means == expected
+
+
+@pytest.mark.parametrize("metric", ["hits", "hits(threshold=1)", "hits(threshold=0)"])
+@pytest.mark.parametrize("rejected", [{}, {"n": 0}])
+def test_an_item_is_found_once_however_often_it_is_retrieved(
+    metric: str, rejected: dict[str, int]
+) -> None:
+    gold = {"q": {"a": 1, "b": 1, **rejected}}
+    run = {"q": ["a", "n", "a", "b", "b", "n"]}
+    means = evaluate(run, gold, metrics=metric, duplicates="keep").means
+    assert means == {metric: 2 + ("0" in metric and len(rejected))}
+
+
+TOGETHER = Hits(
+    query=np.array([0, 0, 0, 2]),
+    rank=np.array([1, 3, 4, 1]),
+    grade=np.array([1.0, 1.0, 2.0, 1.0]),
+    gold_count=np.array([2, 0, 1]),
+    gold_grade=np.array([1.0, 2.0, 1.0]),
+    retrieved=np.array([5, 2, 1]),
+    item=np.array([0, 0, 1, 2]),
+    joint=np.array([True, False, False, False]),
+)
+
+
+def test_an_item_is_found_where_the_last_document_completes_it() -> None:
+    assert TOGETHER.first_rank.tolist() == [3, 4, 1]
+    assert TOGETHER.credits().rank.tolist() == [3, 4, 1]
+    assert TOGETHER.credits().relevant.tolist() == [2, 0, 1]
+    assert np.isnan(TOGETHER.credits().whole).tolist() == [False, True, False]
+    assert TOGETHER.positions()[1].tolist() == [1, 3, 4, 1]
+    assert TOGETHER.found_within(3).tolist() == [1, 0, 1]
+    assert TOGETHER.matched_within(3).tolist() == [2, 0, 1]
+
+
+def test_hits_of_parts_stand_behind_one_another() -> None:
+    alone = replace(TOGETHER, joint=None, distinct=True, judged=False)
+    whole = concatenate_hits([alone, TOGETHER])
+    assert whole.query.tolist() == [0, 0, 0, 2, 3, 3, 3, 5]
+    assert whole.item is not None
+    assert whole.item.tolist() == [0, 0, 1, 2, 3, 3, 4, 5]
+    assert whole.joint is not None
+    assert whole.joint.tolist() == [False] * 4 + [True] + [False] * 3
+    assert (whole.distinct, whole.judged, whole.own_k) == (False, False, None)
+    assert whole.first_rank.tolist() == [1, 4, 1, 3, 4, 1]
+    assert concatenate_hits([alone, alone]).joint is None
+    assert concatenate_hits([alone, alone]).distinct
+    assert concatenate_hits([replace(alone, item=None), TOGETHER]).item is None
 
 
 def test_items_that_nobody_looked_for_have_no_rank() -> None:
@@ -115,6 +166,28 @@ def test_tokens_and_replies_add_up() -> None:
     assert Reply("").usage + one == one
 
 
+@pytest.mark.parametrize(
+    ("ranks", "rank", "label"),
+    [
+        ({"alone": (5, 2)}, 2, "support"),
+        ({"together": (1, 3)}, 3, "support"),
+        ({"alone": (5,), "together": (1, 3)}, 3, "support"),
+        ({"alone": (2,), "together": (1, 3), "against": (1,)}, 2, "support"),
+        ({"against": (1,), "partial": (2,)}, None, "contradict"),
+        ({"partial": (2,)}, None, "partial"),
+        ({}, None, "none"),
+        ({"failure": "no reply"}, None, "failed"),
+        ({"failure": ""}, None, "failed"),
+    ],
+)
+def test_a_verdict_in_a_word(
+    ranks: dict[str, Any], rank: int | None, label: str
+) -> None:
+    verdict = Verdict("claim-1", **ranks)
+    assert (verdict.rank, verdict.label) == (rank, label)
+    assert verdict.supported is (rank is not None)
+
+
 def test_gold_says_what_it_holds_and_who_labelled_it() -> None:
     gold = Gold(
         {"q": {"a": 1, "b": 0}},
@@ -140,6 +213,16 @@ def test_queries_come_in_the_order_of_their_first_label() -> None:
     assert gold.queries == ["q1", "q2", "q3", "q0"]
     assert Gold({"q2": {"a": 1}, "q1": {}}).queries == ["q2", "q1"]
     assert replace(gold, order=("q0", "q1")).queries == ["q0", "q1"]
+
+
+def test_columns_of_labels_are_the_same_labels() -> None:
+    labels = {"q1": {"a": 1.0, "b": 0.0}, "q2": {}, "q3": {"a": 2.0}}
+    columns = Gold(labels).columns
+    assert columns == labels
+    assert [*columns] == ["q1", "q2", "q3"]
+    assert "q3" in columns
+    assert "q4" not in columns
+    assert Gold(columns).columns is columns
 
 
 def test_a_corpus_says_where_its_texts_come_from() -> None:

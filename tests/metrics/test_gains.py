@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from karat import evaluate
-from karat.extend import NDCG, Metric, ParameterError
+from karat.extend import NDCG, Metric, ParameterError, read_metric
 from karat.metrics.recall_points import RNDCG, BinaryG, G, NDCGRel
 from tests.metrics.judged_runs import Grades, Rankings, hits_of, judged_runs, one
 
@@ -84,7 +84,9 @@ def test_the_reference_agrees(
 def test_rndcg_averages_ndcg_where_the_ideal_drops() -> None:
     grades = {"a": 2, "b": 1, "c": 1}
     at_1, at_3 = 1 / 2, (1 + 2 / log2(3)) / (2 + 1 / log2(3) + 1 / log2(4))
-    assert RNDCG().score(one("ba", grades)) == pytest.approx((at_1 + at_3) / 2)
+    for more in ({}, {"n": 0, "u": -1}):
+        score = RNDCG().score(one("ba", grades | more))
+        assert score == pytest.approx((at_1 + at_3) / 2)
 
 
 def test_bing_pays_less_the_more_others_stand_before() -> None:
@@ -136,6 +138,24 @@ def test_the_workings_of_huge_gains_say_what_they_were_divided_by() -> None:
     assert workings.startswith("DCG 1/log2(2) + 0.5/log2(3) = 1.3155; ideal ")
     assert workings.endswith("; all gains over 2^2000")
     assert "over" not in NDCG(gain="exp").workings(one("ab", {"a": 3, "b": 2}))
+
+
+@pytest.mark.parametrize("grade", [1, 2, 1000, 1001])
+@pytest.mark.parametrize(
+    ("metric", "late"),
+    [("ndcg", 1 / 2), ("ndcg@2", 0), ("ndcg(gain=exp)", 1 / 2), ("ncg", 1)],
+)
+def test_gold_of_one_grade_is_the_ideal_of_each_query(
+    metric: str, late: float, grade: float
+) -> None:
+    labels: Grades = {
+        "all": dict.fromkeys("abc", grade),
+        "none": {},
+        "one": {"a": grade},
+    }
+    rankings = {"all": [*"abc"], "none": [*"abc"], "one": [*"xya"]}
+    scores = read_metric(metric).score(hits_of(rankings, labels))
+    assert scores.tolist() == pytest.approx([1, np.nan, late], nan_ok=True)
 
 
 @pytest.mark.parametrize("grade", [0, -1])

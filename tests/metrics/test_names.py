@@ -1,9 +1,17 @@
 """Spellings of karat and of others, and what happens to a typo."""
 
+import re
+
 import pytest
 
 from karat.errors import SpellingError
-from karat.extend import NDCG, ParameterError, UnknownNameError, read_metric
+from karat.extend import (
+    NDCG,
+    ParameterError,
+    UnknownNameError,
+    UsageError,
+    read_metric,
+)
 from karat.metrics import METRICS, NAMES, canonical, read_spelling
 
 TREC_EVAL = {
@@ -221,3 +229,55 @@ def test_what_scores_can_be_and_how_they_are_averaged() -> None:
         assert kind.bounds == expected, name
     averages = {name: kind.average for name, kind in kinds if kind.average != "mean"}
     assert averages == {"gm_ap": "geometric", "gm_bpref": "geometric", "num_q": "sum"}
+
+
+@pytest.mark.parametrize(
+    ("text", "spelling"),
+    [
+        ("recall@K", "recall@k"),
+        ("recall@999999999", "recall@999999999"),
+        ("rbp(0.5)", "rbp(p=0.5)"),
+        ("rbp(0.5, scaled, 2)", "rbp(p=0.5, gain=scaled, threshold=2)"),
+        ("rbp(scaled)", "rbp(gain=scaled)"),
+        ("set_f(2, threshold=1.5)", "set_f(beta=2, threshold=1.5)"),
+        ("compat(normalize=False)", "compat(normalize=false)"),
+        ("complete(tau=1)", "complete(tau=1)"),
+        ("iprec(recall=1)", "iprec(recall=1)"),
+        ("inst(goal=0.25)", "inst(goal=0.25)"),
+        ("err(max_grade=1)", "err(max_grade=1)"),
+    ],
+)
+def test_values_find_their_parameters(text: str, spelling: str) -> None:
+    metric = read_metric(text)
+    assert str(metric) == spelling
+    assert read_metric(spelling) == metric
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("recall@0", "k must be an integer >= 1"),
+        ("recall@-1", "k must be an integer >= 1"),
+        ("recall@1.5", "k must be an integer >= 1"),
+        ("recall@1000000000", "k must be an integer >= 1"),
+        ("set_f(1, 2, 3)", "too many values for metric"),
+        ("rbp(p=0.5, p=0.6)", "p is given twice"),
+        ("recall(k=5)", "unknown parameter of recall 'k'"),
+        ("compat(normalize=1)", "normalize must be true or false"),
+        ("rbp(gain=1)", "gain must be a word"),
+        ("complete(tau=0)", "tau must be a number > 0 and <= 1"),
+        ("inst(goal=0.24)", "goal must be a number >= 0.25, got 0.24"),
+        ("recall(threshold=true)", "threshold must be a number"),
+        ("recall[exact](threshold=2)", "expected name"),
+        ("r" * 301, "expected name"),
+    ],
+)
+def test_values_that_fit_no_parameter_are_refused(text: str, message: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(message)) as caught:
+        read_metric(text)
+    assert len(str(caught.value)) < 450
+
+
+def test_a_name_of_three_hundred_letters_is_looked_up() -> None:
+    with pytest.raises(UnknownNameError):
+        read_metric("r" * 300)

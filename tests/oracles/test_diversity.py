@@ -199,6 +199,51 @@ def test_subtopics_are_kept_by_files_of_every_kind(tmp_path: Path) -> None:
     assert [column.mean for column in result.values()] == [0.5, 0.5]
 
 
+SERVED = {"a": {"price": 1, "safety": 1}, "b": {"safety": 1}}
+BOTH = Gold({"q": {"a": 1, "b": 1}}, subtopics={"q": SERVED})
+DISCOUNTS = [1 / log2(rank + 1) for rank in range(1, 1001)]
+RECIPROCALS = [1 / rank for rank in range(1, 1001)]
+
+
+@pytest.mark.parametrize(
+    ("metric", "score"),
+    [
+        ("alpha_dcg(alpha=0)", (1 / log2(3) + 2 / log2(4)) / (2 * sum(DISCOUNTS))),
+        ("alpha_dcg(alpha=0)@2000", (1 / log2(3) + 2 / 2) / (2 * sum(DISCOUNTS))),
+        ("alpha_dcg(alpha=0)@999", (1 / log2(3) + 2 / 2) / (2 * sum(DISCOUNTS[:999]))),
+        ("alpha_dcg(alpha=0)@2", 1 / log2(3) / (2 * sum(DISCOUNTS[:2]))),
+        ("err_ia(alpha=0)", (1 / 2 + 2 / 3) / (2 * sum(RECIPROCALS))),
+        ("err_ia(alpha=1)", (1 / 2 + 1 / 3) / 2),
+        ("p_ia", 3 / 3 / 2),
+        ("p_ia@2", 1 / 2 / 2),
+        ("p_ia@5", 3 / 5 / 2),
+        ("st_recall", 1),
+        ("st_recall@2", 1 / 2),
+        ("ap_ia", (1 / 3 + (1 / 2 + 2 / 3) / 2) / 2),
+        ("nrbp(beta=0.6)", (1 - 0.5 * 0.6) / 2 * (0.6 + (1 + 0.5) * 0.6**2)),
+        ("alpha_ndcg", (1 / log2(3) + 1.5 / 2) / (2 + 0.5 / log2(3))),
+    ],
+)
+def test_a_ranking_by_hand(metric: str, score: float) -> None:
+    means = karat.evaluate({"q": ["x", "b", "a"]}, BOTH, metrics=metric).means
+    assert means == {metric: pytest.approx(score)}
+    assert karat.evaluate({"q": []}, BOTH, metrics=metric).means == {metric: 0}
+
+
+@pytest.mark.parametrize("metric", ["alpha_ndcg", "alpha_dcg", "err_ia", "p_ia"])
+def test_the_letter_stands_for_the_cutoff_of_each_query(metric: str) -> None:
+    relevant = [{"id": name, "subtopics": topics} for name, topics in SERVED.items()]
+    samples = [
+        {"id": f"q{k}", "k": k, "retrieved": ["b", "x", "a"], "relevant": relevant}
+        for k in (1, 2, 3)
+    ]
+    scores = karat.evaluate(samples, metrics=f"{metric}@k")[f"{metric}@k"].scores
+    fixed = [f"{metric}@{k}" for k in (1, 2, 3)]
+    means = karat.evaluate(samples[:1], metrics=fixed).means
+    assert scores.tolist() == pytest.approx([*means.values()])
+    assert scores[0] != scores[1]
+
+
 def test_gold_without_subtopics_is_told_what_it_lacks() -> None:
     with pytest.raises(DataError, match=r"alpha_ndcg needs gold that names the subtop"):
         karat.evaluate({"q": ["a"]}, gold={"q": ["a"]}, metrics=["alpha_ndcg@5"])

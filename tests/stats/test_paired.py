@@ -15,6 +15,7 @@ from karat.stats.paired import (
     difference_interval,
     outcomes,
     queries_needed,
+    score_interval,
     t_test,
     wilcoxon,
 )
@@ -49,13 +50,21 @@ def test_the_interval_never_contradicts_p() -> None:
             assert found.low <= rows.mean() <= found.high
 
 
-@pytest.mark.parametrize("level", [0.9, 0.95])
-def test_the_interval_is_the_tests_own_joined_with_a_bound(level: float) -> None:
+@pytest.mark.parametrize(
+    ("level", "binary"), [(0.9, False), (0.95, False), (0.95, True)]
+)
+def test_the_interval_is_the_tests_own_joined_with_a_bound(
+    level: float,
+    binary: bool,  # noqa: FBT001
+) -> None:
     cases = set()
     for values in [*samples(150, 8), np.full(9, 0.3), np.full(25, -0.9)]:
-        rows, mean = values[:29], float(values[:29].mean())
+        rows = np.sign(values[:29]) if binary else values[:29]
+        mean = float(rows.mean())
         bound = mean_interval(rows, bounds=(-1, 1), level=level)
-        found = difference_interval(rows, level=level)
+        if binary:
+            bound = score_interval(rows, level)
+        found = difference_interval(rows, level=level, binary=binary)
         assert bound is not None
         assert found is not None
         low, high = flipped(rows[None])[0].limits(1 - level)
@@ -86,6 +95,15 @@ def test_clusters_do_not_make_p_and_interval_contradict_either() -> None:
         p = float(sign_flip(values, clusters=clusters))
         assert (p > 0.05) == (found.low <= 0 <= found.high)
         assert found.low < found.high
+
+
+def test_binary_scores_in_clusters_are_bounded_like_any_other() -> None:
+    clusters = np.repeat(np.arange(8), 2)
+    values = np.tile([1.0, 1.0, 0.0, -1.0], 4)
+    found = difference_interval(values, binary=True, clusters=clusters)
+    assert found == difference_interval(values, clusters=clusters)
+    alone = difference_interval(values, binary=True, clusters=np.arange(16))
+    assert alone == difference_interval(values, binary=True) != found
 
 
 @given(st.lists(RECALLS, min_size=15, max_size=60), RECALLS, st.booleans())

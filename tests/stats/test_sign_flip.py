@@ -129,6 +129,11 @@ def test_a_constant_difference_has_the_smallest_p_there_is(n: int) -> None:
     assert found == pytest.approx(smallest_p(n), abs=3 / DRAWS if n > 16 else 0)
 
 
+def test_five_queries_are_too_few_for_any_finding() -> None:
+    assert [smallest_p(n) for n in (0, 1, 5, 6)] == [1, 1, 1 / 16, 1 / 32]
+    assert [smallest_p(n) for n in (16, 17, 500)] == [2.0**-15, 1e-4, 1e-4]
+
+
 def test_what_cannot_be_tested_is_an_error() -> None:
     with pytest.raises(ParameterError, match="scores must be finite"):
         sign_flip(np.array([0.1, np.nan]))
@@ -179,6 +184,21 @@ def test_p_is_exact_up_to_16_queries_that_differ() -> None:
     moved = np.random.default_rng(9).normal(0.1, 0.3, 16)
     among = np.concatenate([moved, np.zeros(44)])
     assert float(sign_flip(among)) == pytest.approx(float(sign_flip(moved)), abs=1e-12)
+
+
+@pytest.mark.parametrize("n", [9, 30])
+def test_rows_that_know_the_same_queries_share_their_numbers(n: int) -> None:
+    values = np.random.default_rng(8).normal(0.1, 0.3, (3, n))
+    known = np.ones((3, n), np.bool_)
+    for row, same in zip(flipped(values, known=known), flipped(values), strict=True):
+        assert (row.p, row.limits(0.05)) == (same.p, same.limits(0.05))
+        assert row.counts.tolist() == same.counts.tolist()
+    known[:, 5:], values[:, 5:] = False, 0.0
+    for row, same in zip(
+        flipped(values, known=known), flipped(values[:, :5]), strict=True
+    ):
+        assert row.n == 5
+        assert row.mean == pytest.approx(same.mean)
 
 
 def test_a_query_that_is_not_there_is_left_out() -> None:
