@@ -10,6 +10,7 @@ import io
 import json
 import sqlite3
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -26,6 +27,7 @@ from karat import evaluate, history, plan_labels
 from karat.extend import workbench
 from tests.fuzz.material import (
     ADDRESSES,
+    ANSWERS,
     ASKED,
     CORPUS,
     DECISIONS,
@@ -44,6 +46,7 @@ from tests.fuzz.material import (
     SAMPLES,
     SETTINGS,
     SHAPES,
+    STORE_USES,
     TABLES,
     TEXTS,
     TOKENS,
@@ -354,8 +357,11 @@ def _history() -> bytes:
 def _store(chance: Random) -> Case:
     """A history store that is damaged, or whose rows say something else."""
     data = _history()
+    # Pages of all runs, the last of the uses, take as long as thirty of the others.
+    uses = chance.sample(range(STORE_USES - 1), 5)
+    uses += [STORE_USES - 1] * (chance.random() < 0.08)
     if chance.random() < 0.3:
-        return Case("store", {"store.db": _damaged(chance, data, 2)})
+        return Case("store", {"store.db": _damaged(chance, data, 2)}, value=uses)
     db = sqlite3.connect(":memory:")
     # A database in memory has no log beside it.
     db.deserialize(data[:18] + b"\1\1" + data[20:])
@@ -377,7 +383,7 @@ def _store(chance: Random) -> Case:
     db.commit()
     data = db.serialize()
     db.close()
-    return Case("store", {"store.db": data[:18] + b"\2\2" + data[20:]})
+    return Case("store", {"store.db": data[:18] + b"\2\2" + data[20:]}, value=uses)
 
 
 def _odd_cell(chance: Random, cell: Any) -> Any:
@@ -385,7 +391,8 @@ def _odd_cell(chance: Random, cell: Any) -> Any:
     if isinstance(cell, bytes) and chance.random() < 0.6:
         return _damaged(chance, cell, 1)
     if isinstance(cell, str) and cell[:1] in ("{", "[") and chance.random() < 0.7:
-        return _dumped(changed(chance, json.loads(cell), 1), "json").decode()
+        with suppress(ValueError):  # it may be odd already
+            return _dumped(changed(chance, json.loads(cell), 1), "json").decode()
     odd = chance.choice(ODD)
     return odd if isinstance(odd, bytes | int | float | str | None) else str(odd)
 
@@ -393,7 +400,9 @@ def _odd_cell(chance: Random, cell: Any) -> Any:
 @cache
 def _routes() -> list[tuple[str, str]]:
     routes: Any = workbench("none.db").routes
-    return [(m, one.path) for one in routes for m in sorted(one.methods or ["GET"])]
+    ways = [(m, one.path) for one in routes for m in sorted(one.methods or ["GET"])]
+    # What makes the demo takes nothing, and half a second.
+    return [*(way for way in ways if way[1] != "/demo"), ("GET", "/demo")]
 
 
 def _text(chance: Random, good: tuple[str, ...]) -> str:
@@ -401,10 +410,13 @@ def _text(chance: Random, good: tuple[str, ...]) -> str:
     return chance.choice(good) if chance.random() < 0.7 else str(chance.choice(ODD))
 
 
+_REQUESTS = 20
+
+
 def _request(chance: Random) -> Case:
     """Some requests to a server: method, address, headers and body."""
     sent = []
-    for _ in range(chance.randint(1, 3)):
+    for _ in range(_REQUESTS):
         method, path = chance.choice(_routes())
         project = _text(chance, ("help", "other"))
         for part in [p for p in path.split("/") if p.startswith("{")]:
@@ -501,18 +513,36 @@ def _plan(chance: Random) -> Case:
 
 def _address(chance: Random) -> Case:
     """The address of a retriever, put together of odd parts."""
-    parts = [_text(chance, good) for good in ADDRESSES]
+    parts = [good[0] for good in ADDRESSES]
+    for place in chance.choices(range(len(parts)), k=chance.choice((1, 1, 2))):
+        parts[place] = chance.choice(ADDRESSES[place])
+    if chance.random() < 0.2:
+        parts[chance.randrange(len(parts))] = str(chance.choice(ODD))
     text = "".join(parts)
-    if chance.random() < 0.3:
+    if chance.random() < 0.2:
         at = chance.randrange(len(text) + 1)
         text = text[:at] + chance.choice((*PIECES, "{", "%", "#", "\u2028")) + text[at:]
-    arguments = ["retrieve", f"--http={text}", "--queries=queries.json", "-o=run.jsonl"]
+    arguments = [
+        "retrieve",
+        f"--http={text}",
+        "--queries=queries.jsonl",
+        "--output=run.jsonl",
+    ]
     if chance.random() < 0.3:
-        body = _dumped(changed(chance, {"q": "{query}", "n": ["{k}"]}), "json").decode()
-        arguments.append(f"--body={body}")
+        body: Any = {"q": "{query}", "n": ["{k}"]}
+        body = changed(chance, body) if chance.random() < 0.3 else body
+        arguments.append(f"--body={_dumped(body, 'json').decode()}")
     if chance.random() < 0.2:
-        arguments.append(f"--header={_text(chance, ('X-Key', 'Host'))}={text[:40]}")
-    arguments += ["--max-attempts=1", "--timeout=1", "-k=2"]
-    queries = {"q1": "rye", "q2": str(chance.choice(ODD))}
-    files = {"queries.json": _dumped(queries, "json")}
+        arguments.append(f"--header={_text(chance, ('X-Key', 'Host'))}:{text[:40]}")
+    arguments += ["--max-attempts=1", "--timeout=1", "-k2"]
+    asked = ("rye", str(chance.choice(ODD)).strip() or "oats")
+    queries = [{"id": f"q{n}", "query": text} for n, text in enumerate(asked)]
+    answer = _dumped(changed(chance, chance.choice(ANSWERS)), "json")
+    if chance.random() < 0.2:
+        answer = _damaged(chance, answer, 2)
+    status = chance.choice((200, 200, 200, 200, 204, 301, 404, 429, 500, 999))
+    files = {
+        "queries.jsonl": _dumped(queries, "jsonl"),
+        "answer": f"{status} ".encode() + answer,
+    }
     return Case("address", files, value=[a.replace("\0", "") for a in arguments])

@@ -157,6 +157,8 @@ LABELS: list[dict[str, Any]] = [
     {"query": "q1", "document": "d9", "grade": 1, "who": "ann", "why": "It says so."},
     {"query": "q2", "document": "d2", "grade": "can't tell", "who": "bo"},
 ]
+STORE_USES = 18
+"""In how many ways a store is used."""
 NAMES = (
     *("q1", "q2", "1", "2", "3", "0", "latest.qrels", "1.jsonl", "latest.json"),
     *("main", "grain", "rr", "ndcg@5", "1,2", "2026-01-01", "add", "remove", "read"),
@@ -205,9 +207,19 @@ ADDRESSES = (
     ("127.0.0.1", "[::1]", "localhost", "[::1", "0x7f.1", "grüße.test", "xn--a", ""),
     ("", ":9", ":0", ":65536", ":-1", ":x", ":٣", ":", ":9:9"),
     ("/search", "/{query}", "", "/../a", "/%zz", "/ü", "/{k}/{query}/{x}"),
-    ("", "?q={query}", "?q={query}&k={k}", "?api_key=x&q={query}", "?{query}", "#{k}"),
+    ("?q={query}", "", "?q={query}&k={k}", "?api_key=x&q={query}", "?{query}", "#{k}"),
 )
 """Schemes, users, hosts, ports, paths and queries of the addresses of retrievers."""
+ANSWERS: tuple[Any, ...] = (
+    ["d1", "d2"],
+    [["d1", 0.5], ["d2", 0.25]],
+    {"d1": 0.5, "d2": 0.25},
+    {"results": [{"id": "d1", "text": "Rye.", "score": 0.5, "start": 0, "end": 4}]},
+    {"hits": {"hits": [{"_id": "d1", "_score": 2, "_source": {"text": "Rye."}}]}},
+    {"ids": [["d1", "d2"]], "distances": [[0.1, 0.2]], "documents": [["R", "O"]]},
+    {"matches": [{"id": "d1", "score": 0.5, "metadata": {"text": "Rye."}}]},
+)
+"""What retrievers answer."""
 METRICS = (*SHIPPED, "map", "mrr", "P", "map_cut")
 PARAMETERS = (
     "p",

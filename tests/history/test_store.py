@@ -307,6 +307,22 @@ def test_layouts_move_forward_with_a_copy(
         Store(path)
 
 
+def test_a_store_of_0_2_0_opens(tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    db = sqlite3.connect(path)
+    db.executescript((Path(__file__).parent / "store-0.2.0.sql").read_text("utf-8"))
+    db.execute("pragma application_id=1801548385")
+    db.execute("pragma user_version=1")
+    db.close()
+    with Store(path) as store:
+        (run,) = store.runs()
+        assert run.means == {"rr": 0.75, "ndcg@5": 0.8154648767857288}
+        assert store.evaluation(run.id).means == run.means
+        assert store.evaluation(run.id).kept["q0"][0].text == "Rye is a grain."
+        store.undo(1, who="ann")
+        assert store.runs()[0].means["rr"] == 0.5
+
+
 def use_all(path: Path) -> None:
     """Read every table of a store, and write to it."""
     with Store(path) as store:
@@ -333,6 +349,12 @@ def use_all(path: Path) -> None:
         "score set value=x'00'",
         "score set mean='high'",
         "project set version='new'",
+        "document set id=2147483648 where id=8",
+        "run set scores=x''",
+        "run set query_set=7",
+        'query_set set ids=\'["q0", "q0", "q1", "q2"]\'',
+        'query set gold=\'{"order": "x"}\'',
+        "score set metric='rr@5' where metric='rr'",
     ],
 )
 def test_rows_that_karat_did_not_write_are_a_sentence(
@@ -349,6 +371,62 @@ def test_rows_that_karat_did_not_write_are_a_sentence(
     db.close()
     with pytest.raises(DataError, match=r"history\.db: "):
         use_all(path)
+
+
+def test_gold_of_a_query_says_nothing_of_others(tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    with Store(path) as store:
+        store.push(result(dict.fromkeys(QUERIES, DOCUMENTS)))
+    db = sqlite3.connect(path)
+    db.execute('update query set gold=replace(gold, \'["q0"]\', \'["q0", "other"]\')')
+    db.commit()
+    db.close()
+    with Store(path) as store:
+        assert [*store.evaluation(1).facts] == store.evaluation(1).queries == QUERIES
+
+
+def test_a_view_in_place_of_a_table_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    Store(path).close()
+    db = sqlite3.connect(path)
+    db.execute("alter table score rename to old")
+    db.execute("create view score as select * from old")
+    db.close()
+    with pytest.raises(DataError, match=r"history\.db: its table 'sqlite_master'"):
+        Store(path)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"document": {"id": "d1"}},
+        {"document": 5},
+        {"document": "", "text": ""},
+        {"query": ""},
+        {"grade": 10**400},
+        {"grade": float("inf")},
+        {"grade": float("nan")},
+        {"grade": True},
+        {"who": " "},
+        {"why": "\ud800"},
+    ],
+)
+def test_a_label_that_is_none_does_not_blame_the_store(
+    store: Store, odd: dict[str, Any]
+) -> None:
+    store.push(result({"q0": ["d0"]}))
+    with pytest.raises(DataError) as caught:
+        store.label([{**label("q0", "d0", 1), **odd}])
+    assert "damaged" not in str(caught.value)
+    assert store.labels() == []
+
+
+def test_what_a_run_lacks_is_named(store: Store) -> None:
+    store.push(result({"q0": ["d0"]}))
+    with pytest.raises(UnknownNameError, match="unknown query 'x'"):
+        store.evaluation(1, "x")
+    with pytest.raises(DataError, match="half a character"):
+        store.runs("\ud800")
 
 
 def test_a_damaged_file_is_a_sentence(tmp_path: Path) -> None:

@@ -9,12 +9,14 @@ import sqlite3
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, TypeGuard
 
 from karat.data.gold import KINDS, Gold
 from karat.errors import DataError, UnknownNameError, UsageError
+from karat.history.schema import Rows, from_json
 from karat.reading.labels import UNDECIDED, apply_labels
-from karat.results.plain_values import as_plain, from_plain
+from karat.reading.meaning.values import show
+from karat.results.plain_values import as_plain
 
 _BY_QUERY: Final = tuple(
     field.name
@@ -24,6 +26,7 @@ _BY_QUERY: Final = tuple(
 )
 _GRADE = "grade"
 _LATEST = 2**62
+_LARGEST = 1e150
 WITHDRAWN = "withdrawn"
 
 
@@ -83,15 +86,18 @@ def gold_for(gold: Gold, names: Mapping[str, str]) -> Gold:
     return Gold(**parts, order=tuple(names), name=gold.name)
 
 
-def _merged(bodies: Iterable[str], name: str = "gold") -> Gold:
+def _merged(bodies: Mapping[str, str], name: str = "gold") -> Gold:
     """One gold of what is stored of several queries."""
-    plain: dict[str, Any] = {"order": [], "name": name}
-    for part in json.loads(f"[{','.join(bodies)}]"):
-        plain["order"] += part["order"]
-        for kind in _BY_QUERY:
-            if by := part.get(kind):
-                plain.setdefault(kind, {}).update(by)
-    return cast("Gold", from_plain(Gold, plain, "gold"))
+    parts = {query: from_json(Gold, body, "gold") for query, body in bodies.items()}
+    kinds: dict[str, Any] = {
+        kind: {
+            query: by[query]
+            for query, part in parts.items()
+            if query in (by := getattr(part, kind))
+        }
+        for kind in _BY_QUERY
+    }
+    return Gold(**kinds, order=tuple(bodies), name=name)
 
 
 class StoredGold:
@@ -119,21 +125,21 @@ class StoredGold:
     def fingerprints(self) -> dict[str, str | None]:
         """The digest of each query's gold; None of those that have none."""
         query = "select name, fingerprint from query where project=?"
-        return dict(self._db.execute(query, (self._project,)).fetchall())
+        return Rows(self._db.execute(query, (self._project,)).fetchall())
 
     def of(self, queries: Iterable[str], name: str = "gold") -> Gold:
         """Today's gold of some queries, in their order."""
         rows = self._db.execute(
-            "select gold from json_each(?) cross join query on project=? and "
+            "select name, gold from json_each(?) cross join query on project=? and "
             "name=value where gold is not null",
             (json.dumps([*queries]), self._project),
         )
-        return _merged((body for (body,) in rows), name)
+        return _merged(dict(rows.fetchall()), name)
 
     def at_version(self, version: int, name: str) -> Gold:
         """The gold as it was."""
-        bodies = (self._resolved(query, version) for query in self.fingerprints())
-        return _merged(filter(None, bodies), name)
+        every = ((q, self._resolved(q, version)) for q in self.fingerprints())
+        return _merged({query: body for query, body in every if body}, name)
 
     def changes(self, first: int, second: int) -> list[GoldChange]:
         """The grades that differ between two versions, query by query."""
@@ -255,20 +261,25 @@ class StoredGold:
                 labels.append({**label, "grade": middle, "who": who})
         if not labels:
             return body
-        return _body(apply_labels(labels, _merged([body])).gold, query)
+        return _body(apply_labels(labels, _merged({query: body})).gold, query)
 
     def _resolve(self, queries: Iterable[str]) -> None:
         for query in queries:
             if (body := self._resolved(query)) is not None:
                 self._db.execute(
                     "update query set fingerprint=?, gold=? where project=? and name=?",
-                    (_merged([body]).fingerprint(query), body, self._project, query),
+                    (
+                        _merged({query: body}).fingerprint(query),
+                        body,
+                        self._project,
+                        query,
+                    ),
                 )
 
 
 def _grades(body: str | None, query: str) -> dict[str, float]:
     """The grade of each document, and of each text."""
-    gold = _merged([] if body is None else [body])
+    gold = _merged({} if body is None else {query: body})
     grades = dict(gold.documents.get(query, {}))
     for kind in KINDS[1:]:
         for item in getattr(gold, kind).get(query, ()):
@@ -282,22 +293,27 @@ def _body(gold: Gold, query: str) -> str:
     return json.dumps(plain, ensure_ascii=False, sort_keys=True)
 
 
+def _is_number(grade: Any) -> TypeGuard[float]:
+    is_real = isinstance(grade, int | float) and not isinstance(grade, bool)
+    return is_real and -_LARGEST <= grade <= _LARGEST
+
+
 def _checked(label: Mapping[str, Any]) -> tuple[Any, ...]:
     """A label as a row: query, document, text, grade, verdict, who, why."""
-    query, who, grade = (label.get(name) for name in ("query", "who", "grade"))
-    document, text = label.get("document"), label.get("text")
-    if not isinstance(query, str) or not (document or text):
+    names = ("query", "document", "text", "grade", "who")
+    query, document, text, grade, who = map(label.get, names)
+    if not all(one and isinstance(one, str) for one in (query, document or text)):
         raise DataError("a label needs a query, and a document or a text")
     if not isinstance(who, str) or not who.strip():
         raise DataError("a label needs who gave it", query=query)
     if grade == UNDECIDED:
         grade, verdict = None, UNDECIDED
-    elif isinstance(grade, int | float) and not isinstance(grade, bool):
+    elif _is_number(grade):
         grade, verdict = float(grade), _GRADE
     else:
-        problem = f"the grade must be a number or {UNDECIDED!r}, got {grade!r}"
+        problem = f"the grade must be a number or {UNDECIDED!r}, got {show(grade)}"
         raise DataError(problem, query=query)
     why = str(label.get("why") or "")
     # A text stands for the document only where it has no id.
-    text = None if document is not None else str(text)
-    return query, document, text, grade, verdict, who.strip(), why
+    text = None if document else text
+    return query, document or None, text, grade, verdict, who.strip(), why

@@ -12,6 +12,7 @@ import numpy as np
 
 from karat.data.arrays import Ints
 from karat.data.runs import Document
+from karat.history.schema import from_json, unpacked
 from karat.results.evaluation import Evaluation
 
 # What stands in place of a document: there is none, the run lacks the query, or its
@@ -20,6 +21,7 @@ _NONE, _MISSING, _FAILED = -1, -2, -3
 
 _Key = tuple[Any, ...]
 """What tells a document from others: id, text, source, start and end."""
+_Place = tuple[str | None, int | None, int | None]
 _key = attrgetter("id", "text", "source", "start", "end")
 
 
@@ -156,17 +158,16 @@ def _documents(db: sqlite3.Connection, tables: Sequence[Ints]) -> dict[int, _Key
     """The documents of rankings, by their numbers."""
     every = np.unique(np.concatenate([table.ravel() for table in tables]))
     rows = db.execute(
-        "select document.id, name, body, place from document join json_each(?) as "
+        "select document.id, cast(name as text), cast(body as blob), "
+        "cast(place as text) from document join json_each(?) as "
         "one on document.id=one.value left join text on hash=text",
         (json.dumps(every[every >= 0].tolist()),),
     )
     return {
         number: (
             name or None,
-            None
-            if body is None
-            else zlib.decompress(body).decode("utf-8", "surrogatepass"),
-            *(json.loads(place) if place else (None, None, None)),
+            None if body is None else unpacked(body),
+            *(from_json(_Place, place, "place") if place else (None, None, None)),
         )
         for number, name, body, place in rows
     }

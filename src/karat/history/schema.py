@@ -3,23 +3,19 @@
 import sqlite3
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import wraps
 from pathlib import Path
 from types import FunctionType
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
-from karat.errors import DataError, FormatError, KaratError
-from karat.reading.files import gc_paused
+from karat.errors import DataError, FormatError
+from karat.reading.files import decode_json, gc_paused
 from karat.reading.source import placed
+from karat.results.plain_values import from_plain
 
 _APPLICATION = 0x6B617261
 _WAIT = 60.0
-# What comes of reading rows that are not as they were written.
-_DAMAGE = (
-    *(sqlite3.Error, zlib.error, ValueError, TypeError, LookupError),
-    *(AttributeError, OverflowError),
-)
 _HINT = "if it is damaged, karat push makes another of saved results"
 _Class = TypeVar("_Class", bound=type)
 
@@ -63,6 +59,21 @@ MIGRATIONS: tuple[str, ...] = (
     """,
 )
 """What brings a file from the layout of each number to the next."""
+_COLUMNS = (
+    "select m.name, c.name, lower(c.type), c.pk or c.'notnull' from sqlite_master as m "
+    "join pragma_table_info(m.name) as c where m.type='table'"
+)
+_MISFITS = {
+    "run": "select 1 from run left join (select id, json_array_length(ids) as size "
+    "from query_set) as own on own.id=query_set where depth<1 or "
+    "length(documents) is not 4*depth*size or length(scores) is not 8*depth*size or "
+    "length(ranks) not in (0, 4*depth*size) or length(cutoffs) not in (0, 4*size)",
+    "score": "select 1 from score left join run on run.id=run "
+    "where length(value) is not 2*length(documents)/depth",
+    "document": "select 1 where (select min(id) from document)<0 or "
+    "(select max(id) from document)>=2147483648",
+}
+"""Arrays that are not as long as their run has queries; numbers that fit in none."""
 
 
 def connect(path: Path) -> sqlite3.Connection:
@@ -100,7 +111,7 @@ def _prepare(db: sqlite3.Connection, path: Path) -> None:
         )
     db.execute("pragma journal_mode=wal")
     if layout == len(MIGRATIONS):
-        _check_types(db, path)
+        _check(db, path)
         return
     if tables:
         copy = path.with_name(f"{path.name}.layout-{layout}")
@@ -108,42 +119,70 @@ def _prepare(db: sqlite3.Connection, path: Path) -> None:
         db.execute("vacuum into ?", (str(copy),))
     with transaction(db):
         # Another process may have been quicker.
-        (layout,) = db.execute("pragma user_version").fetchone()
-        for script in MIGRATIONS[layout:]:
-            for statement in script.split(";"):
-                db.execute(statement)
-        db.execute(f"pragma application_id={_APPLICATION}")
-        db.execute(f"pragma user_version={len(MIGRATIONS)}")
+        _migrate(db)
 
 
-def _check_types(db: sqlite3.Connection, path: Path) -> None:
-    """Refuse cells of another type than their column, which SQLite does not."""
-    tables: dict[str, list[str]] = {}
-    for table, column, kind, required in db.execute(
-        "select m.name, c.name, lower(c.type), c.pk or c.'notnull' "
-        "from sqlite_master as m join pragma_table_info(m.name) as c "
-        # These two are as large as the corpus, and what is read of them is decoded.
-        "where m.type='table' and m.name not in ('text', 'document')"
-    ):
-        types = f"'{kind}'" if required else f"'{kind}', 'null'"
-        tables.setdefault(table, []).append(f"typeof({column}) not in ({types})")
-    for table, wrong in tables.items():
-        odd = f"select 1 from {table} where {' or '.join(wrong)} limit 1"  # noqa: S608
-        if db.execute(odd).fetchone():
+def _migrate(db: sqlite3.Connection) -> None:
+    (layout,) = db.execute("pragma user_version").fetchone()
+    for script in MIGRATIONS[layout:]:
+        for statement in script.split(";"):
+            db.execute(statement)
+    db.execute(f"pragma application_id={_APPLICATION}")
+    db.execute(f"pragma user_version={len(MIGRATIONS)}")
+
+
+def _check(db: sqlite3.Connection, path: Path) -> None:
+    """Refuse tables, types of cells and sizes of arrays that karat does not write.
+
+    SQLite looks at the heads of rows for that. Its own check reads the whole file.
+    """
+    with closing(sqlite3.connect(":memory:")) as ours:
+        _migrate(ours)
+        columns = ours.execute(_COLUMNS).fetchall()
+    wrong: dict[str, list[str]] = {}
+    if not {*columns} <= {*db.execute(_COLUMNS)}:
+        wrong["sqlite_master"] = ["true"]
+    for table, column, kind, required in columns:
+        # These two are as large as the corpus: what is read of them is cast.
+        if table not in ("text", "document"):
+            null = "" if required else f" and {column} is not null"
+            wrong.setdefault(table, []).append(f"typeof({column})<>'{kind}'{null}")
+    odd = [
+        (table, f"select 1 from {table} where {' or '.join(any_of)} limit 1")  # noqa: S608
+        for table, any_of in wrong.items()
+    ]
+    for table, rows in (*odd, *_MISFITS.items()):
+        if db.execute(rows).fetchone():
             problem = f"its table {table!r} holds what karat does not write"
             raise DataError(problem, path=str(path), hint=_HINT)
+
+
+class Rows(dict[Any, Any]):
+    """Rows of a table by what names them; one that is not there is damage."""
+
+    def __missing__(self, key: object) -> NoReturn:
+        raise FormatError(f"lacks what belongs to {key!r:.80}", hint=_HINT)
+
+
+def from_json(kind: Any, text: str, place: str) -> Any:
+    """A value of a type, as it is stored; what is of another type is damage."""
+    try:
+        return from_plain(kind, decode_json(text), place)
+    except FormatError as error:
+        raise FormatError(f"in {place}: {error.problem}", hint=_HINT) from None
+
+
+def unpacked(body: bytes) -> str:
+    """A text, as it is stored."""
+    return zlib.decompress(body).decode("utf-8", "surrogatepass")
 
 
 @contextmanager
 def transaction(db: sqlite3.Connection) -> Iterator[None]:
     """All or nothing; other writers wait."""
-    try:
-        with gc_paused(), db:
-            db.execute("begin immediate")
-            yield
-    except UnicodeEncodeError as error:
-        problem = f"{error.object[:40]!r} holds half a character, which no store takes"
-        raise DataError(problem) from None
+    with gc_paused(), db:
+        db.execute("begin immediate")
+        yield
 
 
 def names_damage(owner: _Class) -> _Class:
@@ -161,9 +200,12 @@ def _guarded(method: Callable[..., Any]) -> Callable[..., Any]:
             return method(self, *args, **options)
         except FormatError as error:
             raise placed(error, path=str(self.path)) from None
-        except KaratError:
-            raise
-        except _DAMAGE as error:
+        except UnicodeEncodeError as error:
+            text = f"{error.object[:40]!r}"
+            raise DataError(
+                f"{text} holds half a character, which no store takes"
+            ) from None
+        except (sqlite3.Error, zlib.error, UnicodeDecodeError) as error:
             raise DataError(
                 f"cannot be read or written: {type(error).__name__}: {error}",
                 path=str(self.path),

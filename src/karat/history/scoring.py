@@ -17,9 +17,9 @@ from karat.data.spelling import LETTER
 from karat.evaluation import evaluate
 from karat.history.gold import StoredGold, gold_for
 from karat.history.rankings import read_rankings
+from karat.history.schema import from_json
 from karat.results.evaluation import Evaluation
-from karat.results.plain_values import from_plain
-from karat.results.scores import MetricScores, read_measure
+from karat.results.scores import Average, MetricScores, read_measure
 
 _SWITCHES: Final = tuple(
     field.name
@@ -38,36 +38,47 @@ class Change(NamedTuple):
     after: float | None
 
 
+class Scoring(NamedTuple):
+    """How a run is scored again: the average of each metric that can be."""
+
+    policies: Policies
+    matcher: str
+    averages: Mapping[str, Any]
+
+
 class RunFacts(NamedTuple):
-    """What is stored of a run besides rankings and scores."""
+    """What is stored of a run besides rankings; its scores without names of queries."""
 
     project: int
     depth: int
-    queries: list[str]
-    scoring: list[Any]  # policies, matcher, and metrics that can be scored again
-    head: Evaluation
+    scoring: Scoring
+    scores: Evaluation
 
 
 def score_again(
     rankings: Mapping[str, Sequence[Document] | None],
     gold: Gold,
-    scoring: Sequence[Any],
+    scoring: Scoring,
     facts: Mapping[str, Query],
     **options: Any,
 ) -> Evaluation:
     """What stored rankings score: by name, None where the run lacks the query."""
-    policies, matcher, metrics = scoring
-    rules = from_plain(Policies, policies, "policies")
     return evaluate(
         DocumentRun({n: top for n, top in rankings.items() if top is not None}),
         gold=gold,
-        metrics=[*metrics],
-        match=matcher,
+        metrics=[*scoring.averages],
+        match=scoring.matcher,
         queries=facts,
         force=True,
-        **{name: getattr(rules, name) for name in _SWITCHES},
+        **{name: getattr(scoring.policies, name) for name in _SWITCHES},
         **options,
     )
+
+
+def scoring_of(text: str) -> Scoring:
+    """How a run is scored again, as it is stored."""
+    kinds = tuple[Policies, str, Mapping[str, Average]]
+    return Scoring(*from_json(kinds, text, "scoring"))
 
 
 def gold_of(result: Evaluation) -> Gold:
@@ -134,13 +145,14 @@ def rescore(
         (project, only, only),
     ).fetchall()
     for ids, saved, numbers in groups:
-        scoring, runs = json.loads(saved), json.loads(numbers)
-        places = {n: q for n, q in enumerate(json.loads(ids)) if q in wanted}
+        scoring, runs = scoring_of(saved), json.loads(numbers)
+        every = enumerate(from_json(tuple[str, ...], ids, "ids"))
+        places = {n: query for n, query in every if query in wanted}
         batches: list[Any] = [(runs, place, None) for place in places]
         if len(places) > len(runs):
             # It takes less to go through the runs than through the queries.
             batches = [([run], None, places) for run in runs]
-        for part, place, among in batches if scoring[2] else ():
+        for part, place, among in batches if scoring.averages else ():
             rankings = {
                 f"{ranking.run} {ranking.place}": ranking
                 for ranking in read_rankings(db, part, place, among=among)
@@ -155,7 +167,7 @@ def rescore(
                 {name: Query(name, k=r.k) for name, r in rankings.items()},
             )
             where = [(r.run, r.place) for r in rankings.values()]
-            for change in _patch(db, result, where, scoring[2], version):
+            for change in _patch(db, result, where, scoring.averages, version):
                 key = change.run, change.metric
                 before = moved.get(key, change).before
                 moved[key] = change._replace(before=before)

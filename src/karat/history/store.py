@@ -6,7 +6,6 @@ have of a query are scored again, as so many queries of one run with the same go
 """
 
 import json
-import zlib
 from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
@@ -25,7 +24,14 @@ from karat.data.runs import Document
 from karat.errors import UnknownNameError, UsageError
 from karat.history.gold import GoldChange, StoredGold, StoredLabel
 from karat.history.rankings import add_rankings, read_rankings
-from karat.history.schema import connect, names_damage, transaction
+from karat.history.schema import (
+    Rows,
+    connect,
+    from_json,
+    names_damage,
+    transaction,
+    unpacked,
+)
 from karat.history.scoring import (
     Change,
     RunFacts,
@@ -35,11 +41,13 @@ from karat.history.scoring import (
     mean_of,
     rescore,
     score_again,
+    scoring_of,
 )
 from karat.history.tokens import StoredTokens
 from karat.reading.files import gc_paused
 from karat.results.evaluation import Evaluation
-from karat.results.plain_values import as_plain, from_plain
+from karat.results.loading import check_scores
+from karat.results.plain_values import as_plain
 from karat.results.scores import MetricScores
 
 PROJECT: Final = "default"
@@ -280,14 +288,11 @@ class Store(AbstractContextManager["Store"]):
     def texts(self, documents: Iterable[str], project: str = PROJECT) -> dict[str, str]:
         """What documents say, by their ids; the last of several texts."""
         rows = self._db.execute(
-            "select name, body from json_each(?) join document on project=? and "
-            "name=value join text on hash=text order by document.id",
+            "select name, cast(body as blob) from json_each(?) join document on "
+            "project=? and name=value join text on hash=text order by document.id",
             (json.dumps([*documents]), self._project(project)),
         )
-        return {
-            name: zlib.decompress(body).decode("utf-8", "surrogatepass")
-            for name, body in rows
-        }
+        return {name: unpacked(body) for name, body in rows}
 
     def query_scores(
         self, query: str, project: str = PROJECT
@@ -326,11 +331,11 @@ class Store(AbstractContextManager["Store"]):
         metric: str | None = None,
     ) -> Iterator[tuple[int, MetricScores]]:
         """The scores of runs, without the names of queries: by one metric, or all."""
-        templates: dict[str, MetricScores] = {}
+        templates: dict[str, MetricScores] = Rows()
         places: dict[int, Any] = {}
         if queries is not None:
             for number, ids in self._db.execute("select id, ids from query_set"):
-                every = enumerate(json.loads(ids))
+                every = enumerate(from_json(tuple[str, ...], ids, "ids"))
                 places[number] = [n for n, query in every if query in queries]
         for run, query_set, name, value in self._db.execute(
             "select run, query_set, metric, score.value from json_each(?) as one "
@@ -340,7 +345,7 @@ class Store(AbstractContextManager["Store"]):
         ):
             if name not in templates:
                 # Columns of a metric are alike in all runs, but for the scores.
-                templates |= self._run(run).head.columns
+                templates.update(self._run(run).scores.columns)
             scores = np.frombuffer(value, "<f8")[places.get(query_set, slice(None))]
             yield run, replace(templates[name], scores=scores)
 
@@ -351,30 +356,29 @@ class Store(AbstractContextManager["Store"]):
             "select name, question, tags, fingerprint from query where project=?",
             (own.project,),
         )
-        known = {name: row for name, *row in rows}
-        places = [
-            n for n, q in enumerate(own.queries) if queries is None or q in queries
-        ]
-        names = [own.queries[n] for n in places]
-        saved = self._db.execute("select metric, value from score where run=?", (run,))
-        values = dict(saved.fetchall())
+        known = Rows({name: row for name, *row in rows})
+        every = own.scores.queries
+        places = [n for n, q in enumerate(every) if queries is None or q in queries]
+        names = [every[n] for n in places]
         columns = {}
-        for metric, column in own.head.columns.items():
+        for metric, column in own.scores.columns.items():
             reasons = column.failures
             columns[metric] = replace(
                 column,
-                scores=np.frombuffer(values[metric], "<f8")[places],
+                scores=column.scores[places],
                 queries=names,
                 failures={n: reasons[p] for n, p in enumerate(places) if p in reasons},
             )
         told = [known[query] for query in names]
-        every = {tags for _, tags, _ in told}
-        tagged = {t: from_plain(tuple[str, ...], json.loads(t), "tags") for t in every}
+        tagged = {
+            tags: from_json(tuple[str, ...], tags, "tags")
+            for tags in {tags for _, tags, _ in told}
+        }
         return replace(
-            own.head,
+            own.scores,
             queries=names,
             columns=columns,
-            missing=own.head.missing[places],
+            missing=own.scores.missing[places],
             facts={
                 query: Query(query, text, None, tagged[tags])
                 for query, (text, tags, _) in zip(names, told, strict=True)
@@ -384,7 +388,7 @@ class Store(AbstractContextManager["Store"]):
 
     def rankings(self, run: int, most: int | None = None) -> dict[str, list[Document]]:
         """What a run retrieved, by query: all that is stored, or the top of it."""
-        queries = self._run(run).queries
+        queries = self._run(run).scores.queries
         with gc_paused():
             return {
                 queries[one.place]: one.documents or []
@@ -394,15 +398,18 @@ class Store(AbstractContextManager["Store"]):
     def evaluation(self, run: int, query: str | None = None) -> Evaluation:
         """A run, or one query of it, as it would be evaluated by today's gold."""
         own = self._run(run)
+        queries = [*own.scores.queries]
+        if query is not None and query not in queries:
+            raise UnknownNameError("query", query, queries)
         stored = self.scores(run, None if query is None else [query])
-        place = None if query is None else own.queries.index(query)
+        place = None if query is None else queries.index(query)
         rankings, facts = {}, {**stored.facts}
         with gc_paused():
             for ranking in read_rankings(self._db, [run], place):
-                name = own.queries[ranking.place]
+                name = queries[ranking.place]
                 rankings[name] = ranking.documents
                 facts[name] = replace(facts[name], k=ranking.k)
-        if not own.scoring[2]:
+        if not own.scoring.averages:
             # Nothing can be scored again.
             return replace(
                 stored, kept={q: (*top,) for q, top in rankings.items() if top}
@@ -514,11 +521,18 @@ class Store(AbstractContextManager["Store"]):
         ).fetchone()
         if row is None:
             raise UsageError(f"there is no run {run}")
-        project, depth, *parts = row
-        ids, scoring, head = map(json.loads, parts)
-        return RunFacts(
-            project, depth, ids, scoring, from_plain(Evaluation, head, "head")
-        )
+        project, depth, ids, scoring, head = row
+        stored = bare(from_json(Evaluation, head, "head"))
+        rows = self._db.execute("select metric, value from score where run=?", (run,))
+        values = Rows({name: np.frombuffer(value, "<f8") for name, value in rows})
+        columns = {
+            metric: replace(column, scores=values[metric])
+            for metric, column in stored.columns.items()
+        }
+        queries = from_json(tuple[str, ...], ids, "ids")
+        scores = replace(stored, queries=queries, columns=columns)
+        check_scores(scores)
+        return RunFacts(project, depth, scoring_of(scoring), scores)
 
     def _add_queries(self, project: int, result: Evaluation) -> int:
         """The number of the run's set of queries."""

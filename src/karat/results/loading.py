@@ -214,6 +214,17 @@ def _check_head(result: Evaluation, head: Head) -> None:
 
 def _check(result: Evaluation) -> None:
     """Refuse parts that do not fit together."""
+    check_scores(result)
+    for name in result.columns:
+        if result.matchers.get(name) not in result.matches:
+            raise FormatError(f"evaluation.matches lacks those that {name} reads")
+    for name, matches in result.matches.items():
+        sizes = {"queries": len(result.queries)}
+        _check_matches(matches, f"evaluation.matches.{name}", sizes)
+
+
+def check_scores(result: Evaluation) -> None:
+    """Refuse parts that do not fit together, but for what matchers found."""
     queries = {*result.queries}
     sizes = {"queries": len(result.queries)}
     _check_arrays(result, "evaluation", sizes)
@@ -235,10 +246,6 @@ def _check(result: Evaluation) -> None:
         raise FormatError("evaluation has a k that is not >= 1, or a count not >= 0")
     for name, column in result.columns.items():
         _check_column(column, name, f"evaluation.columns.{name}", sizes)
-        if result.matchers.get(name) not in result.matches:
-            raise FormatError(f"evaluation.matches lacks those that {name} reads")
-    for name, matches in result.matches.items():
-        _check_matches(matches, f"evaluation.matches.{name}", sizes)
 
 
 def _check_column(

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from karat.stats import mean_interval
 
 if TYPE_CHECKING:
     from karat.results.evaluation import Evaluation
+
+Average: TypeAlias = Literal["mean", "geometric", "sum"]
+"""How scores become one number."""
 
 _BY_PROFILE: Mapping[str, Mapping[str, Mapping[str, Value]]] = {
     "trec_eval-9": {"iprec": {"rounding": "up"}, "iprec_avg": {"rounding": "up"}},
@@ -134,7 +137,7 @@ class MetricScores:
     binary: bool = False
     bounds: tuple[float, float] = (0.0, 1.0)
     cutoffs: tuple[int, ...] = ()
-    average: Literal["mean", "geometric", "sum"] = "mean"
+    average: Average = "mean"
     higher_is_better: bool | None = True
 
     def __getitem__(self, query: str) -> float:
