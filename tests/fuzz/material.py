@@ -169,7 +169,10 @@ ASKED = (
     *("first", "second", "name", "role", "project", "remove"),
 )
 HEADERS: dict[str, tuple[str, ...]] = {
-    "host": ("127.0.0.1:8600", "localhost", "[::1]:1", "example.com", "[::1"),
+    "host": (
+        *("127.0.0.1:8600", "localhost", "[::1]:1", "example.com", "[::1"),
+        *("localhost/style.css?", "localhost/#", "localhost:99999999", "a@localhost"),
+    ),
     "origin": ("http://127.0.0.1", "null", "http://example.com"),
     "content-encoding": ("gzip", "gzip", "identity", "br"),
     "content-type": ("application/json", "multipart/form-data; boundary=x"),

@@ -353,7 +353,7 @@ def use_all(path: Path) -> None:
         "run set scores=x''",
         "run set query_set=7",
         'query_set set ids=\'["q0", "q0", "q1", "q2"]\'',
-        'query set gold=\'{"order": "x"}\'',
+        'query set gold=\'{"documents": "x"}\'',
         "score set metric='rr@5' where metric='rr'",
     ],
 )

@@ -123,7 +123,12 @@ def test_other_hosts_and_other_pages_are_refused(
     served = serve()
     address, body = _filled(way, address)
     before = served.content()
-    for host in ("evil.test", "evil.test:8600", "127.0.0.1.evil.test", "[", ""):
+    for host in (
+        *("evil.test", "evil.test:8600", "127.0.0.1.evil.test", "[", "", "[::1"),
+        # Of a public address, or of none, where a URL is made of it.
+        *("127.0.0.1/style.css?", "127.0.0.1/style.css#", "127.0.0.1\\", "a@127.0.0.1"),
+        *("127.0.0.1:8600:1", "127.0.0.1:x", "127.0.0.1:999999"),
+    ):
         answer = served.ask(
             "admin", way.method, address, content=body, headers={"host": host}
         )
@@ -205,15 +210,19 @@ def test_addresses_that_are_no_utf_8_are_refused(serve: Callable[[], Served]) ->
     assert (answer.status_code, "in UTF-8" in answer.text) == (400, True)
     answer = served.ask("admin", "GET", "/p/help?tag=%E9%B5")
     assert answer.status_code == 200
-    # A server may hand on what no browser sends.
+    assert _raw(served, b"/api/health", b"tag=\xe9\xb5")[0] == 200
+
+
+def _raw(served: Served, path: bytes, asked: bytes) -> tuple[int, dict[bytes, bytes]]:
+    """Status and headers of an answer; a server may hand on what no browser sends."""
     sent: list[Any] = []
     scope = {
         "type": "http",
         "method": "GET",
         "scheme": "http",
         "server": ("127.0.0.1", 8600),
-        "raw_path": b"/api/health",
-        "query_string": b"tag=\xe9\xb5",
+        "raw_path": path,
+        "query_string": asked,
         "headers": [(b"host", b"127.0.0.1")],
     }
 
@@ -221,7 +230,14 @@ def test_addresses_that_are_no_utf_8_are_refused(serve: Callable[[], Served]) ->
         sent.append(message)
 
     asyncio.run(served.client.app(scope, None, send))  # type: ignore[arg-type]
-    assert sent[0]["status"] == 200
+    return sent[0]["status"], dict(sent[0]["headers"])
+
+
+def test_what_stands_behind_a_hash_is_read_too(serve: Callable[[], Served]) -> None:
+    served = serve()
+    status, headers = _raw(served, b"/p/help", b"a#&token=x&b=#")
+    assert (status, headers[b"location"]) == (303, b"/p/help?a%23=&b=%23")
+    assert _raw(served, b"/style.css#/p/help", b"")[0] == 401
 
 
 def test_a_removed_token_opens_nothing(serve: Callable[[], Served]) -> None:

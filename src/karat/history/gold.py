@@ -9,14 +9,14 @@ import sqlite3
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
-from typing import Any, Final, NamedTuple, TypeGuard
+from typing import Any, Final, NamedTuple, TypeGuard, cast
 
 from karat.data.gold import KINDS, Gold
 from karat.errors import DataError, UnknownNameError, UsageError
-from karat.history.schema import Rows, from_json
+from karat.history.schema import Rows, damage, from_json
 from karat.reading.labels import UNDECIDED, apply_labels
 from karat.reading.meaning.values import show
-from karat.results.plain_values import as_plain
+from karat.results.plain_values import as_plain, from_plain
 
 _BY_QUERY: Final = tuple(
     field.name
@@ -88,16 +88,16 @@ def gold_for(gold: Gold, names: Mapping[str, str]) -> Gold:
 
 def _merged(bodies: Mapping[str, str], name: str = "gold") -> Gold:
     """One gold of what is stored of several queries."""
-    parts = {query: from_json(Gold, body, "gold") for query, body in bodies.items()}
-    kinds: dict[str, Any] = {
-        kind: {
-            query: by[query]
-            for query, part in parts.items()
-            if query in (by := getattr(part, kind))
-        }
-        for kind in _BY_QUERY
-    }
-    return Gold(**kinds, order=tuple(bodies), name=name)
+    plain: dict[str, Any] = {"order": [*bodies], "name": name}
+    for query, body in bodies.items():
+        part = from_json(None, body, "gold")
+        for kind in _BY_QUERY:
+            by = part.get(kind, {}) if isinstance(part, dict) else None
+            if not isinstance(by, dict):
+                raise damage(f"in gold: {kind} of {query!r:.80} must be an object")
+            if query in by:
+                plain.setdefault(kind, {})[query] = by[query]
+    return cast("Gold", from_plain(Gold, plain, "gold"))
 
 
 class StoredGold:

@@ -157,19 +157,25 @@ def _check(db: sqlite3.Connection, path: Path) -> None:
             raise DataError(problem, path=str(path), hint=_HINT)
 
 
+def damage(problem: str) -> FormatError:
+    """That something is stored which karat does not write."""
+    return FormatError(problem, hint=_HINT)
+
+
 class Rows(dict[Any, Any]):
     """Rows of a table by what names them; one that is not there is damage."""
 
     def __missing__(self, key: object) -> NoReturn:
-        raise FormatError(f"lacks what belongs to {key!r:.80}", hint=_HINT)
+        raise damage(f"lacks what belongs to {key!r:.80}")
 
 
 def from_json(kind: Any, text: str, place: str) -> Any:
-    """A value of a type, as it is stored; what is of another type is damage."""
+    """A value of a type, or of any if it is None, as it is stored."""
     try:
-        return from_plain(kind, decode_json(text), place)
+        value = decode_json(text)
+        return value if kind is None else from_plain(kind, value, place)
     except FormatError as error:
-        raise FormatError(f"in {place}: {error.problem}", hint=_HINT) from None
+        raise damage(f"in {place}: {error.problem}") from None
 
 
 def unpacked(body: bytes) -> str:

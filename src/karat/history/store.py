@@ -351,7 +351,9 @@ class Store(AbstractContextManager["Store"]):
 
     def scores(self, run: int, queries: Container[str] | None = None) -> Evaluation:
         """A run's scores under today's gold, of some queries or all; no documents."""
-        own = self._run(run)
+        return self._scores(self._run(run), queries)
+
+    def _scores(self, own: RunFacts, queries: Container[str] | None) -> Evaluation:
         rows = self._db.execute(
             "select name, question, tags, fingerprint from query where project=?",
             (own.project,),
@@ -401,7 +403,7 @@ class Store(AbstractContextManager["Store"]):
         queries = [*own.scores.queries]
         if query is not None and query not in queries:
             raise UnknownNameError("query", query, queries)
-        stored = self.scores(run, None if query is None else [query])
+        stored = self._scores(own, None if query is None else [query])
         place = None if query is None else queries.index(query)
         rankings, facts = {}, {**stored.facts}
         with gc_paused():

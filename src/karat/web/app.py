@@ -85,7 +85,7 @@ def workbench(
         desk.close()
 
     async def public(request: Request) -> Response:
-        path = request.url.path
+        path = request.scope["path"]
         if path == "/api/health":
             return api.health()
         content = asset(path.rpartition("/")[2])

@@ -1,6 +1,7 @@
 """Who may ask for what: hosts, origins, tokens, limits, and what a browser is told."""
 
 import hmac
+import re
 import secrets
 import time
 import zlib
@@ -10,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
 from threading import Lock
-from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
+from urllib.parse import quote, unquote, urlencode
 
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import MutableHeaders
@@ -45,6 +46,7 @@ _NOBODY = (
     "add ?token=... to this one; a program sends Authorization: Bearer ..."
 )
 _ELSEWHERE = "a page of another origin may not do this"
+_HOST = re.compile(r"(?P<name>[\w.-]+|\[[0-9a-fA-F:.]+\])(:(?P<port>[0-9]{1,5}))?")
 _DOTS = {"%2E": ".", "%2E%2E": ".."}
 
 
@@ -96,7 +98,7 @@ class Desk:
         limits: Limits | None,
     ) -> None:
         self.path = path
-        self.hosts = (*LOOPBACK, *hosts)
+        self.hosts = (*LOOPBACK, *map(str.lower, hosts))
         self.limits = limits or Limits()
         # In the printed address: it opens one session, and nothing more.
         self.link = secrets.token_urlsafe(24)
@@ -209,15 +211,17 @@ class Guard:
     def _let_in(self, request: Request) -> ASGIApp:
         """Who answers: the application, or a redirect for who has just signed in."""
         desk, host = self._desk, request.headers.get("host", "")
-        if _host_name(host) not in desk.hosts:
+        named = _HOST.fullmatch(host)
+        if named is None or named["name"].strip("[]").lower() not in desk.hosts:
             raise HTTPException(421, f"this server is not {host[:80]!r}")
         origin = request.headers.get("origin")
         writing = request.method not in _READING
         if writing and origin is not None and origin.partition("//")[2] != host:
             raise HTTPException(403, _ELSEWHERE)
-        if request.url.path in self._public:
+        # Not of request.url, which ends where it finds a '#'.
+        if request.scope["path"] in self._public:
             return self._app
-        cookie = f"karat-{request.url.port or ''}"
+        cookie = f"karat-{named['port'] or ''}"
         if not writing and "token" in request.query_params:
             return self._redirect(request, cookie)
         secret = request.headers.get("authorization", "").removeprefix("Bearer ")
@@ -232,25 +236,18 @@ class Guard:
 
     def _redirect(self, request: Request, cookie: str) -> Response:
         """The same page without the token in its address, which is a cookie now."""
-        pairs = parse_qsl(request.url.query, keep_blank_values=True)
-        secret = self._desk.sign_in(dict(pairs)["token"])
+        pairs = request.query_params.multi_items()
+        secret = self._desk.sign_in(request.query_params["token"])
         rest = urlencode([pair for pair in pairs if pair[0] != "token"])
         # Two slashes would lead to another host.
-        path = "/" + request.url.path.lstrip("/")
+        path = "/" + request.scope["path"].lstrip("/")
         response = RedirectResponse(path + ("?" + rest if rest else ""), 303)
         if secret is not None:
-            secure = request.url.scheme == "https"
+            secure = request.scope["scheme"] == "https"
             response.set_cookie(
                 *(cookie, secret, _DAY), httponly=True, samesite="strict", secure=secure
             )
         return response
-
-
-def _host_name(host: str) -> str | None:
-    try:
-        return urlsplit(f"//{host}").hostname
-    except ValueError:
-        return None
 
 
 async def read_body(request: Request, limits: Limits) -> bytes:
