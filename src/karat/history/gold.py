@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, TypeGuard, cast
 
 from karat.data.gold import KINDS, Gold
 from karat.errors import DataError, UnknownNameError, UsageError
-from karat.history.schema import Rows, damage, from_json
+from karat.history.schema import StoredRows, from_json, store_damage
 from karat.reading.labels import UNDECIDED, apply_labels
 from karat.reading.meaning.values import show
 from karat.results.plain_values import as_plain, from_plain
@@ -94,7 +94,9 @@ def _merged(bodies: Mapping[str, str], name: str = "gold") -> Gold:
         for kind in _BY_QUERY:
             by = part.get(kind, {}) if isinstance(part, dict) else None
             if not isinstance(by, dict):
-                raise damage(f"in gold: {kind} of {query!r:.80} must be an object")
+                raise store_damage(
+                    f"in gold: {kind} of {query!r:.80} must be an object"
+                )
             if query in by:
                 plain.setdefault(kind, {})[query] = by[query]
     return cast("Gold", from_plain(Gold, plain, "gold"))
@@ -125,7 +127,7 @@ class StoredGold:
     def fingerprints(self) -> dict[str, str | None]:
         """The digest of each query's gold; None of those that have none."""
         query = "select name, fingerprint from query where project=?"
-        return Rows(self._db.execute(query, (self._project,)).fetchall())
+        return StoredRows(self._db.execute(query, (self._project,)).fetchall())
 
     def of(self, queries: Iterable[str], name: str = "gold") -> Gold:
         """Today's gold of some queries, in their order."""

@@ -157,16 +157,16 @@ def _check(db: sqlite3.Connection, path: Path) -> None:
             raise DataError(problem, path=str(path), hint=_HINT)
 
 
-def damage(problem: str) -> FormatError:
+def store_damage(problem: str) -> FormatError:
     """That something is stored which karat does not write."""
     return FormatError(problem, hint=_HINT)
 
 
-class Rows(dict[Any, Any]):
+class StoredRows(dict[Any, Any]):
     """Rows of a table by what names them; one that is not there is damage."""
 
     def __missing__(self, key: object) -> NoReturn:
-        raise damage(f"lacks what belongs to {key!r:.80}")
+        raise store_damage(f"lacks what belongs to {key!r:.80}")
 
 
 def from_json(kind: Any, text: str, place: str) -> Any:
@@ -175,7 +175,7 @@ def from_json(kind: Any, text: str, place: str) -> Any:
         value = decode_json(text)
         return value if kind is None else from_plain(kind, value, place)
     except FormatError as error:
-        raise damage(f"in {place}: {error.problem}") from None
+        raise store_damage(f"in {place}: {error.problem}") from None
 
 
 def unpacked(body: bytes) -> str:

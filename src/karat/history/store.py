@@ -25,7 +25,7 @@ from karat.errors import UnknownNameError, UsageError
 from karat.history.gold import GoldChange, StoredGold, StoredLabel
 from karat.history.rankings import add_rankings, read_rankings
 from karat.history.schema import (
-    Rows,
+    StoredRows,
     connect,
     from_json,
     names_damage,
@@ -331,7 +331,7 @@ class Store(AbstractContextManager["Store"]):
         metric: str | None = None,
     ) -> Iterator[tuple[int, MetricScores]]:
         """The scores of runs, without the names of queries: by one metric, or all."""
-        templates: dict[str, MetricScores] = Rows()
+        templates: dict[str, MetricScores] = StoredRows()
         places: dict[int, Any] = {}
         if queries is not None:
             for number, ids in self._db.execute("select id, ids from query_set"):
@@ -358,7 +358,7 @@ class Store(AbstractContextManager["Store"]):
             "select name, question, tags, fingerprint from query where project=?",
             (own.project,),
         )
-        known = Rows({name: row for name, *row in rows})
+        known = StoredRows({name: row for name, *row in rows})
         every = own.scores.queries
         places = [n for n, q in enumerate(every) if queries is None or q in queries]
         names = [every[n] for n in places]
@@ -526,7 +526,7 @@ class Store(AbstractContextManager["Store"]):
         project, depth, ids, scoring, head = row
         stored = bare(from_json(Evaluation, head, "head"))
         rows = self._db.execute("select metric, value from score where run=?", (run,))
-        values = Rows({name: np.frombuffer(value, "<f8") for name, value in rows})
+        values = StoredRows({name: np.frombuffer(value, "<f8") for name, value in rows})
         columns = {
             metric: replace(column, scores=values[metric])
             for metric, column in stored.columns.items()
