@@ -103,7 +103,7 @@ def test_a_mistyped_command_gets_a_suggestion(karat: Karat) -> None:
     assert "did you mean 'trec-eval'?" in karat("trec_eval").err
     assert karat("fly").err == "karat: no such command 'fly' (karat --help)\n"
     assert "-o report.html writes a page" in karat("report").err
-    assert "--explain QUERY works a query out" in karat("explain").err
+    assert "--explain QUERY explains a query" in karat("explain").err
     assert "karat suite runs the sweep" in karat("sweep").err
 
 

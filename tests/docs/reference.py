@@ -45,22 +45,22 @@ LAYERS: dict[str, ModuleType] = {
 
 SPELLING = """
 A metric is written `name(params)[matcher]@k`, as in `ndcg(gain=exp)@10` or
-`recall[exact]@5`. Upper case, `-` and `_` are forgiven. `recall@5` looks at the top 5,
-`recall` at the whole ranking, and `recall@k`, with the letter, at as many documents as
-the sample says, else `-k`, else 5.
+`recall[exact]@5`. Case, `-` and `_` do not matter. `recall@5` looks at the top 5,
+`recall` at the whole ranking, and `recall@k`, with the letter k, at the sample's own
+`k`, or else `-k`, or else 5.
 
 In the formulas, R is the number of relevant gold items, and a slot is the rank at which
-an item is paid (see the [glossary](../glossary.md)). A score that is undefined is shown
-as a dash and counted.
+an item is credited (see the [glossary](../glossary.md)). An undefined score is shown as
+a dash and counted.
 """
 MATCHING = """
-A matcher says which retrieved document satisfies which gold item. It stands in
-brackets, as in `recall[span]@5` or `recall[fuzzy(0.9)]@5`, or is the one for all
+A matcher says which retrieved document satisfies which gold item. Write it
+in brackets, as in `recall[span]@5` or `recall[fuzzy(0.9)]@5`, or set it for all
 metrics: `--match span`, in Python `match="span"`. `auto` takes the first that fits the
-gold: `id`, `span` or `contains`. `semantic` and `claims` need a function or a model of
-yours and are made in Python (`karat.extend.Semantic`, `karat.extend.Claims`); for
-`claims` the command line has `--model`. `karat matchers` prints this list.
-[What they cannot tell](../concepts/matchers.md).
+gold: `id`, `span` or `contains`. `semantic` and `claims` need your function or model
+and are created in Python (`karat.extend.Semantic`, `karat.extend.Claims`); for
+`claims` the command line has `--model`. `karat matchers` prints this list. See also
+[what matchers cannot detect](../concepts/matchers.md).
 """
 ELSEWHERE = """
 Also understood: `ndcg_cut_10`, `P.10` and the like as trec_eval writes them,
@@ -68,30 +68,30 @@ Also understood: `ndcg_cut_10`, `P.10` and the like as trec_eval writes them,
 """
 STREAMS = """
 Results go to stdout, everything else to stderr. `-` is standard input or output.
-`NO_COLOR` turns colours off; a pipe never has any. `--json` prints what a table shows
-as JSON. `-k` is how many documents of a ranking count: the cutoff, or how deep a run is
-read or asked for.
+`NO_COLOR` turns colours off; a pipe never has any. `--json` prints the contents of a
+table as JSON. `-k` is the number of documents of a ranking that count: the cutoff, or
+the depth to which a run is read or retrieved.
 
 | exit code | meaning |
 | --- | --- |
-| 0 | fine |
+| 0 | success |
 | 1 | a gate failed: a mean is below its `--fail-under` |
-| 2 | a mistake in the call or in the data; a sentence says which and where |
+| 2 | a mistake in the call or in the data; the message says what and where |
 | 3 | incomplete: a limit was reached, or some scores could not be computed |
 | 130 | interrupted (143: terminated); replies of a model are kept |
 """
 SETTINGS = """
-Every option can be set in three places. A flag beats the environment, which beats the
-default; `-v` prints each value and where it comes from. The name is that of the long
-option: `--fail-under` is `KARAT_FAIL_UNDER`. Several values are separated by spaces in
-the environment. What is about a model may also stand in `karat.yaml` of the current
-folder, under `judging`, for `evaluate` and `judge` alike; the environment beats it.
-What is measured for good is a [suite](../suites.md) there. `karat trec-eval` listens to
-its arguments only.
+A flag overrides the environment, which overrides the default; `-v` prints each value
+and where it comes from. Environment variables are named after the long option:
+`--fail-under` is `KARAT_FAIL_UNDER`. Separate several values by spaces in the
+environment. Settings of models can also be in `karat.yaml` of the current folder, under
+`judging`, for both `evaluate` and `judge`; the environment overrides them. For an
+evaluation that you run regularly, define a [suite](../suites.md) there. `karat
+trec-eval` uses only its arguments.
 """
 COMPLETION = r"""
-Shells complete commands, options, files, metrics, matchers and profiles. One line in
-the file that your shell reads at its start switches it on:
+Your shell can complete commands, options, files, metrics, matchers and profiles. Add
+one line to its startup file:
 
 | shell | file | line |
 | --- | --- | --- |
@@ -100,50 +100,48 @@ the file that your shell reads at its start switches it on:
 | fish | `~/.config/fish/config.fish` | `_KARAT_COMPLETE=fish_source karat \| source` |
 """
 CONTENT = """
-A file's extension chooses its format. Content decides between formats that are met
-under one extension, and where no format claims it; `--format` overrides both. gzip,
-bzip2 and (with the extra `zstd`) zstandard are unpacked on the way. Parquet needs the
-extra `parquet`. In Python, `karat.read_run`, `read_gold`, `read_samples` and
+A file's extension chooses its format. Content decides if several formats, or none,
+use an extension; `--format` overrides both. gzip, bzip2 and (with the extra `zstd`)
+zstandard files are decompressed. Parquet needs the extra `parquet`. In Python, `karat.read_run`, `read_gold`, `read_samples` and
 `read_corpus` read the same, and also Python objects, arrays and DataFrames.
 
-Texts may have files of their own: those of queries with `--queries`, those of documents
-with `--corpus`. Both may be in any format with records, with an id and a text, as in
-BEIR, or two columns without a header, id and text, as in MS MARCO.
+Texts may be in separate files: `--queries` for queries, `--corpus` for documents. Both
+may be in any format with records, with an id and a text, as in BEIR, or two columns
+without a header, id and text, as in MS MARCO.
 """
 FIELD_NAMES = """
-Names are compared without case, `-` and `_`. Where one could mean two things, what
-stands beside it decides. karat prints how it read them, and `--map ours=theirs`, in
-Python `mapping={"ours": "theirs"}`, overrides it. `theirs` may be a path with dots,
+Names are compared without case, `-` and `_`. If a name could mean two things, the other
+fields decide. karat prints how it read them, and `--map ours=theirs`, in
+Python `mapping={"ours": "theirs"}`, overrides this. `theirs` may be a path with dots,
 through objects and lists: `search.top.id`. `document`, `score`, `text` and `grade` may
-also name what stands inside the documents of a list.
+also name fields inside the documents of a list.
 
-A cell of a table holds a list as JSON, `["d1", "d2"]`, or as Python prints it; `d1;d2`
-is one id.
+A cell of a table can hold a list as JSON, `["d1", "d2"]`, or as Python prints it;
+`d1;d2` is one id.
 """
 HANDED = """
-Everything below is scored as it is: no client is imported, nothing is converted,
-and each line is run by a test. `gold` may be any gold, such as `{query: [id, ...]}`; in
-`{query: answer, ...}` an answer is what the client returned. Where ids lie inside the
-documents under names of your own, `mapping={"document": "metadata.my_id"}` names them.
+karat reads everything below directly: you import no client and convert nothing,
+and a test runs each line. `gold` may be any gold, such as `{query: [id, ...]}`; in
+`{query: answer, ...}` an answer is what the client returned. If ids are inside the
+documents under your own names, use `mapping={"document": "metadata.my_id"}`.
 
-A list is ranked as it is given. A table with a column of distances is ranked by it,
-smaller first, and karat says so; where the values say otherwise it stops, and
-`order="descending"` (`--order descending`) or `"ascending"` decides.
+A list is ranked in its own order. A table with a column of distances is ranked by it,
+smaller first, with a notice; if the values contradict that, karat stops, and you
+decide with `order="descending"` (`--order descending`) or `"ascending"`.
 """
 DECISIONS = """
-What happens where a formula does not decide. The first choice is the native rule; a
-profile is a named set of choices. A switch in parentheses is no option of its own: a
-profile or `karat trec-eval` sets it.
+Policies for cases that a formula does not decide. The first choice is karat's default;
+a profile is a named set of choices. A policy in parentheses has no option: a profile or
+`karat trec-eval` sets it.
 """
 PUBLIC = """
-What is exported from `karat`, `karat.extend`, `karat.history` and `karat.scale` is
-public: it is documented here, and it changes only with the major version, as the
-changelog says. So are the fronts in
-`karat.compat`, under the names of their originals. Every other module may change at any
-time. A plug-in imports from these and from nothing else.
+The names exported from `karat`, `karat.extend`, `karat.history` and `karat.scale` are
+public: they are documented here, and change only with the major version, as the
+changelog says. So are the modules in `karat.compat`, with the names of their originals.
+Every other module may change at any time. Plug-ins should import only from these.
 """
 ENTRY_POINTS = """
-A package adds what it brings by name, in its `pyproject.toml`; the groups are
+A package registers its plug-ins by name in its `pyproject.toml`; the groups are
 `karat.metrics`, `karat.matchers`, `karat.formats` and `karat.reports`:
 
 ```toml

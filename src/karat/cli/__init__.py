@@ -34,28 +34,28 @@ _OBJECTS = 100_000
 # The command, and what `karat --help` says of it without importing its module.
 COMMANDS = {
     "evaluate": "Score one or more runs against gold.",
-    "retrieve": "Ask a retriever every query, and write down what it finds.",
-    "compare": "Say whether a run is better than another, and in what way.",
-    "diagnose": "Say why gold was missed, and what would find it.",
+    "retrieve": "Run every query through a retriever and save the results.",
+    "compare": "Compare runs: is one better than another, and how?",
+    "diagnose": "Find out why gold was missed, and what would help.",
     "plot": "Draw curves, means, distributions and headroom as SVG or PNG.",
     "init": "Write a suite for the files of this folder.",
-    "suite": "Run an evaluation that is written down in karat.yaml.",
+    "suite": "Run an evaluation defined in karat.yaml.",
     "baseline": "Pin the evaluation that drops are measured from.",
     "push": "Add an evaluation to a history of runs.",
-    "history": "Show runs over commits, scored by the gold of today.",
-    "fuse": "Make one run of several, and show what each adds.",
-    "agree": "Say how alike two runs are, without any gold.",
+    "history": "Show runs over commits, scored by today's gold.",
+    "fuse": "Combine several runs into one, and show what each adds.",
+    "agree": "Show how similar two runs are, without any gold.",
     "pool": "Choose documents of several runs for people to label.",
     "judge": "Have a language model label what runs retrieved.",
     "generate": "Have a language model write questions that a corpus answers.",
-    "label": "Have people label: a page, a plan, and gold made of it.",
+    "label": "Let people label: make a page or a plan, and gold from labels.",
     "serve": "Show a history store in a browser, and label there.",
     "trec-eval": "Score like the trec_eval binary, line for line.",
     "metrics": "List the metrics, or explain one.",
     "matchers": "List the matchers, or explain one.",
-    "doctor": "Say what is wrong with gold, and correct what is safe.",
-    "validate": "Check files and say what is wrong, and where.",
-    "convert": "Turn a run or gold of any format into any other.",
+    "doctor": "Find problems in gold, and fix those that are safe to fix.",
+    "validate": "Check files, and show what is wrong and where.",
+    "convert": "Convert a run or gold to another format.",
     "cache": "Show or clear the kept replies of language models.",
     "demo": "Score two retrievers on a small bundled help centre.",
 }
@@ -63,8 +63,8 @@ ALIASES = {"eval": "evaluate"}
 # What people type for what another command does.
 _ELSEWHERE = {
     "report": "karat evaluate RUN --gold GOLD -o report.html writes a page",
-    "explain": "karat evaluate RUN --gold GOLD --explain QUERY works a query out",
-    "sweep": "karat suite runs the sweep of karat.yaml, and karat.sweep one of Python",
+    "explain": "karat evaluate RUN --gold GOLD --explain QUERY explains a query",
+    "sweep": "karat suite runs the sweep in karat.yaml; in Python, use karat.sweep",
 }
 # Commands that multiply matrices, for which NumPy's threads pay.
 _MATRICES = ("compare", "suite", "history")
@@ -133,7 +133,7 @@ class Commands(click.Group):
     epilog="Start with: karat demo",
 )
 @click.version_option(__version__, "-V", "--version", message="karat %(version)s")
-@click.option("-v", "--verbose", is_flag=True, help="Say what is done, and why.")
+@click.option("-v", "--verbose", is_flag=True, help="Show what karat does, and why.")
 def karat(*, verbose: bool) -> None:
     """Measure how good a retriever is."""
     speak(logging.INFO if verbose else logging.WARNING)

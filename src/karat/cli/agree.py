@@ -25,13 +25,13 @@ _SHOWN_DEPTH = 20
 @click.argument("run")
 @click.argument("other")
 @click.option(
-    "-k", type=COUNT, default=10, show_default=True, help="How deep runs are compared."
+    "-k", type=COUNT, default=10, show_default=True, help="Depth of the comparison."
 )
 @options.queries
 @options.corpus
 @options.outputs(
-    help="Both side by side (.html), a sheet of what to label (.csv), or the result "
-    "(.json, .md, .txt); repeatable."
+    help="Both runs side by side (.html), a sheet to label (.csv), or the "
+    "result (.json, .md, .txt); repeatable."
 )
 @options.json
 def command(
@@ -44,11 +44,12 @@ def command(
     output: Sequence[str],
     json: bool,
 ) -> None:
-    """Say how alike RUN and OTHER are, without any gold, and what tells them apart.
+    """Show how similar RUN and OTHER are, without any gold, and where they differ.
 
-    By rank-biased overlap (rbo: 1 is the same ranking, 0 nothing in common, the top
-    weighs most) and the share of the top k that both have. Where they hardly differ no
-    label will show a difference; else the documents that one of them has alone decide.
+    Measured by rank-biased overlap (rbo: 1 for the same ranking, 0 for nothing in
+    common, the top weighs most) and the share of the top k that both have. If they
+    hardly differ, no labels will show a difference; otherwise label the documents that
+    only one has.
 
     \b
     karat agree bm25.run dense.run --queries queries.jsonl --corpus corpus.jsonl \\

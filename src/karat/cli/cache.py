@@ -19,19 +19,19 @@ _KILO = 1024
 @click.command("cache", cls=Command)
 @click.option(
     "--journal",
-    help="The journal to look at.",
+    help="The journal to show or clear.",
     type=click.Path(path_type=Path),
     default=JOURNAL,
     show_default=True,
 )
-@flag("--clear", help="Forget what it holds.")
-@click.option("--model", metavar="NAME", help="With --clear: only this model's.")
-@flag("--errors", help="With --clear: only what failed.")
+@flag("--clear", help="Delete the kept replies.")
+@click.option("--model", metavar="NAME", help="With --clear: only this model.")
+@flag("--errors", help="With --clear: only failures.")
 @options.json
 def command(
     journal: Path, *, clear: bool, model: str | None, errors: bool, json: bool
 ) -> None:
-    """Show which replies of which models are kept, or forget them.
+    """Show the kept replies of models, or delete them.
 
     Every reply of a model is kept in a journal, so that none is paid for twice.
 

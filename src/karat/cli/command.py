@@ -75,7 +75,7 @@ class Command(click.Command):
             is_flag=True,
             expose_value=False,
             callback=lambda _, __, value: speak(logging.INFO) if value else None,
-            help="Say what is done, and why.",
+            help="Show what karat does, and why.",
         )
         self.params.append(verbose)
         self._options = [one for one in self.params if isinstance(one, click.Option)]

@@ -34,15 +34,15 @@ _SCORING = [one.name for one in fields(Scoring) if one.name not in {"gold", "map
 @options.slice
 @flag("--by-tag", hidden=True)
 @click.option(
-    "--cluster", metavar="FIELD", help="Queries with the same value are one unit."
+    "--cluster", metavar="FIELD", help="Count queries with the same value as one unit."
 )
 @click.option(
-    "--test", type=click.Choice(TESTS), default=TESTS[0], help="The test that gives p."
+    "--test", type=click.Choice(TESTS), default=TESTS[0], help="The test for p."
 )
 @click.option(
     "--correction",
     type=click.Choice(CORRECTIONS),
-    help="Corrects p for several comparisons; default: maxt, holm for all pairs.",
+    help="Correct p for several comparisons; default: maxt, or holm with --all-pairs.",
 )
 @options.people(
     click.option(
@@ -50,15 +50,15 @@ _SCORING = [one.name for one in fields(Scoring) if one.name not in {"gold", "map
         metavar="VALUE|FILE",
         is_flag=False,
         flag_value="0.02",
-        help="How many such queries would show this difference.  [default: 0.02] "
-        "With --judged: the file of karat label plan.",
+        help="Estimate how many such queries would show this difference.  "
+        "[default: 0.02] With --judged: the file written by karat label plan.",
     )
 )
 @click.option(
     "--replicates",
     metavar="PREFIX",
     multiple=True,
-    help="Runs whose names begin with it are one system; repeatable.",
+    help="Treat runs whose names begin with PREFIX as one system; repeatable.",
 )
 @options.scoring
 @options.corpus

@@ -15,13 +15,13 @@ from karat.reading.source import Role
 @file_argument("source")
 @click.argument("target")
 @click.option(
-    "--from", "format", metavar="FORMAT", help="Format of SOURCE, if not by content."
+    "--from", "format", metavar="FORMAT", help="Format of SOURCE; default: detected."
 )
-@click.option("--to", metavar="FORMAT", help="Format of TARGET, if not by extension.")
+@click.option("--to", metavar="FORMAT", help="Format of TARGET; default: by extension.")
 @click.option(
     "--role",
     type=click.Choice(["run", "gold", "samples"]),
-    help="Which part of SOURCE to write, or what it is if its content does not tell.",
+    help="The part of SOURCE to write, or what SOURCE is if that is unclear.",
 )
 @options.mapping
 def command(
@@ -34,7 +34,7 @@ def command(
 ) -> None:
     """Write SOURCE as TARGET in another format; - is standard input or output.
 
-    What TARGET has no room for is an error if it would change a score, else a remark.
+    Data that TARGET cannot hold is an error if it would change a score, else a notice.
 
     \b
     karat convert samples.jsonl gold.qrels --role gold

@@ -19,7 +19,7 @@ _FORMATS = ("html", "json", "md", "txt")
 @file_argument("run")
 @options.scoring
 @file_option("--corpus", help="Texts of all documents, by id.")
-@file_option("--candidates", help="What the reranker was given.")
+@file_option("--candidates", help="Input of the reranker.")
 @options.outputs(
     help=f"Write the diagnosis, by extension: {', '.join(_FORMATS)}; repeatable."
 )
@@ -35,7 +35,7 @@ def command(
     json: bool,
     no_text: bool,
 ) -> None:
-    """Say why relevant gold is not in the top k of RUN, and what would find it.
+    """Find out why relevant gold is not in the top k of RUN, and what would help.
 
     RUN is a run of any format (with --gold), a file of samples that carry their gold,
     or an evaluation saved by karat evaluate -o FILE.json.

@@ -19,13 +19,11 @@ from karat.reading.readers import read
 @click.command("doctor", cls=Command)
 @file_argument("gold")
 @file_option("--corpus", help="Texts of all documents, by id.")
-@file_option(
-    "--run", "runs", multiple=True, help="What a system retrieved; repeatable."
-)
+@file_option("--run", "runs", multiple=True, help="A run of a system; repeatable.")
 @file_option("--queries", help="Texts of queries.")
 @click.option("-k", type=COUNT, default=DEFAULT_K, show_default=True)
 @options.mapping
-@file_option("--fix", help="Write the gold, with what can safely be corrected.")
+@file_option("--fix", help="Write a copy of the gold with all safe corrections.")
 @options.outputs(help="Write the findings, by extension: json, md, txt; repeatable.")
 @flag("--json", help="Print the findings as JSON.")
 def command(
@@ -40,9 +38,9 @@ def command(
     output: Sequence[str],
     json: bool,
 ) -> None:
-    """Say what is wrong with GOLD: dangling, contradictory or missing labels.
+    """Find problems in GOLD: dangling, contradictory or missing labels.
 
-    karat validate says whether files can be read; this says whether they are good.
+    karat validate checks whether files can be read; this checks whether they are good.
 
     \b
     karat doctor gold.qrels --corpus corpus.jsonl

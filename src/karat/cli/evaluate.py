@@ -58,23 +58,23 @@ class Options:
 @options.metrics
 @options.scoring
 @options.people(
-    file_option("--plan", help="With --judged: the file of karat label plan.")
+    file_option("--plan", help="With --judged: the file written by karat label plan.")
 )
 @click.option(
     "--format",
     metavar="FORMAT",
-    help=f"Format of RUN, if not by content: {', '.join(FORMATS.shipped)}.",
+    help=f"Format of RUN; default: detected. One of: {', '.join(FORMATS.shipped)}.",
 )
-@click.option("--by", metavar="COLUMN", help="Split one table into systems.")
+@click.option("--by", metavar="COLUMN", help="One run per value of COLUMN.")
 @options.slice
-@click.option("--explain", metavar="QUERY", help="Work one query out, rank by rank.")
+@click.option("--explain", metavar="QUERY", help="Explain the scores of one query.")
 @options.gating
 @file_option(
     "--baseline",
-    help="A saved evaluation that drops are measured from; default: the pinned one.",
+    help="The saved evaluation to measure drops against; default: the pinned one.",
 )
 @options.outputs(
-    help=f"Write a report, by extension: {', '.join(REPORTS.shipped)}; may be repeated."
+    help=f"Write a report, by extension: {', '.join(REPORTS.shipped)}; repeatable."
 )
 @click.option(
     "--keep",
@@ -89,12 +89,12 @@ class Options:
 @options.judging
 @collect("options", Options)
 def command(options: Options) -> None:
-    """Score RUN... against gold: means with intervals, and all that was left out.
+    """Score RUN... against gold: means with intervals, and counts of what is left out.
 
     RUN is a file of any format karat reads, a glob, a folder of Parquet files, or - for
-    standard input; several give one leaderboard. Samples that carry their own gold need
-    no --gold. Every option can also be set as KARAT_OPTION in the environment, and a
-    suite of karat.yaml holds all of this for good (karat init, karat suite).
+    standard input; several give one leaderboard. Samples with their own gold need no
+    --gold. Every option can also be set as KARAT_OPTION in the environment, or
+    permanently in a suite in karat.yaml (karat init, karat suite).
 
     \b
     karat evaluate run.trec --gold qrels.trec -m ndcg@10 -m recall@100

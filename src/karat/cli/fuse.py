@@ -35,7 +35,7 @@ def _read_weights(
 @click.command("fuse", cls=Command)
 @file_argument("runs", nargs=-1, required=True, metavar="RUN...")
 @file_option("-o", "--output", help="The run to write; - is stdout.")
-@click.option("--to", metavar="FORMAT", help="Its format, if not by extension.")
+@click.option("--to", metavar="FORMAT", help="Output format; default: by extension.")
 @click.option(
     "--method",
     type=click.Choice([*METHODS]),
@@ -45,13 +45,13 @@ def _read_weights(
 @click.option(
     "--norm",
     type=click.Choice([*NORMS]),
-    help="How scores are brought to one scale; default: min-max.",
+    help="How scores are normalised; default: min-max.",
 )
 @click.option(
     "--weights",
     metavar="W,W...",
     callback=_read_weights,
-    help="One for each run, as in 0.7,0.3; default: all equal.",
+    help="One weight for each run, as in 0.7,0.3; default: all equal.",
 )
 @click.option(
     "--rrf-k", type=float, default=60, show_default=True, help="The constant of rrf."
@@ -59,7 +59,7 @@ def _read_weights(
 @click.option(
     "--depth", type=int, help="Documents to keep for each query; default: all."
 )
-@options.gold(help="Show what each run adds, by recall@k.")
+@options.gold(help="Show what each run adds to recall@k.")
 @click.option(
     "-k", "--at", "k", default=10, show_default=True, help="The cutoff of that table."
 )
@@ -80,7 +80,7 @@ def command(
     json: bool,
     mapping: Mapping[str, str],
 ) -> None:
-    """Make one run of several; with --gold, show what each adds to the others.
+    """Combine several runs into one; with --gold, show what each adds to the others.
 
     \b
     karat fuse bm25.run dense.run -o hybrid.run

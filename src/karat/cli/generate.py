@@ -20,15 +20,15 @@ from karat.retrieving.retrieve import load_object
 
 @click.command("generate", cls=Command)
 @click.argument("documents", metavar="CORPUS")
-@click.option("-n", type=COUNT, default=200, help="How many questions; default: 200.")
-@file_option("-o", "--output", help="Questions with their gold, such as .jsonl.")
+@click.option("-n", type=COUNT, default=200, help="Number of questions; default: 200.")
+@file_option("-o", "--output", help="The questions with their gold (.jsonl).")
 @click.option(
     "--judge",
     metavar="NAME",
-    help="The model that checks and grades; by default the one that writes.",
+    help="The model that checks and grades; default: --model.",
 )
 @click.option(
-    "--second-judge", metavar="NAME", help="Another that must find every claim, too."
+    "--second-judge", metavar="NAME", help="Another model to confirm every claim."
 )
 @click.option(
     "--hops",
@@ -36,20 +36,18 @@ from karat.retrieving.retrieve import load_object
     default="1,2",
     help="How many passages a question needs; default: 1,2.",
 )
-@file_option(
-    "--style", help="Real queries, one per line, whose wording questions follow."
-)
+@file_option("--style", help="Real queries, one per line, whose wording is imitated.")
 @click.option(
     "--retriever",
     metavar="MODULE:NAME",
     multiple=True,
-    help="Finds passages to grade, besides BM25; may be repeated.",
+    help="Finds passages to grade, in addition to BM25; repeatable.",
 )
 @click.option(
     "-k",
     type=COUNT,
     default=5,
-    help="How many of each ranking are graded; default: 5.",
+    help="Documents to grade per ranking; default: 5.",
 )
 @click.option("--seed", default=0, help="Another seed draws other passages.")
 @options.json
@@ -69,14 +67,14 @@ def command(
     json: bool,
     judging: Judging,
 ) -> None:
-    """Have a model write questions about passages of CORPUS, and check each of them.
+    """Let a model write questions about passages of CORPUS, and check each of them.
 
     A question is dropped at the first check that it fails: it must be in the language
-    of its passages, be understood alone, not repeat their words, be like no other, be
-    answered by its passages and not by heart, and by no single one of two. What else
-    answers it is found by BM25 and the retrievers, and graded; what more than 30
-    passages answer is too vague. The file is gold as it is: karat evaluate RUN --gold
-    questions.jsonl. A command that was stopped goes on where it was.
+    of its passages, be clear without them, not repeat their words, differ from the
+    others, and need its passages: all of them, and more than what the model knows. BM25
+    and the retrievers find other passages that answer it, which are graded; a question
+    that more than 30 passages answer is too vague. Use the file as gold: karat evaluate
+    RUN --gold questions.jsonl. A command that was stopped resumes where it was.
 
     \b
     karat generate corpus.jsonl --model WRITER --judge NAME -n 200 -o questions.jsonl

@@ -22,19 +22,19 @@ _SHOWN = 20
 
 @click.command("history", cls=Command)
 @click.argument("store", default=STORE, metavar="[STORE]")
-@click.option("--project", default=PROJECT, show_default=True, help="Its runs.")
+@click.option("--project", default=PROJECT, show_default=True, help="Project to show.")
 @click.option("--branch", help="Only runs of this branch.")
 @click.option(
     "--since", metavar="DATE", help="Only runs pushed since, as in 2026-01-31."
 )
-@click.option("--tag", help="Means and verdicts over the queries with this tag.")
-@click.option("-m", "--metric", help="The metric; default: the most telling one.")
-@options.gold(help="First put this gold in place of the store's; people's labels stay.")
+@click.option("--tag", help="Only count queries with this tag.")
+@click.option("-m", "--metric", help="The metric to show; default: the main one.")
+@options.gold(help="First replace the store's gold by this; people's labels stay.")
 @click.option(
     "-o",
     "--output",
     metavar="FOLDER|FILE.json",
-    help="Write static pages; or the newest of the runs, as a baseline.",
+    help="Write static pages, or the newest run as a baseline.",
 )
 @options.json
 @options.no_text
@@ -51,9 +51,9 @@ def command(
     json: bool,
     no_text: bool,
 ) -> None:
-    """Show the runs of a STORE, each with a verdict against the one before.
+    """Show the runs of a STORE, each with a verdict against the previous one.
 
-    All are scored by the gold of today, even if it was another when they were pushed.
+    All are scored by today's gold, even if it was different when they were pushed.
 
     \b
     karat push result.json

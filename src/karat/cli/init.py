@@ -39,8 +39,8 @@ _PLAIN = re.compile(r"[A-Za-z_./][\w./:-]*")
 def command(output: str) -> None:
     """Write a suite for the files of this folder, to be run by karat suite.
 
-    Every file of a format that karat reads is looked at, also in folders below: it may
-    be a run, gold, samples, texts of queries, or a corpus.
+    It looks at every file of a format that karat reads, also in subfolders: runs, gold,
+    samples, texts of queries, or a corpus.
     """
     target = Path(output)
     before = target.read_text("utf-8") if target.is_file() else ""

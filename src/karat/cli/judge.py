@@ -71,42 +71,42 @@ class Options:
 
 @click.command("judge", cls=Command)
 @file_argument("runs", nargs=-1, required=True, metavar="RUN...")
-@click.option("-k", default=10, help="How deep each run is pooled; default: 10.")
+@click.option("-k", default=10, help="Pool depth of each run; default: 10.")
 @file_option("--queries", help="Texts of queries.")
-@options.outputs(help="Where the gold is written, or a page (.html); may be repeated.")
-@options.gold(
-    help="Labels that stay as they are: only documents without one are judged."
-)
+@options.outputs(help="The gold to write, or a page (.html); repeatable.")
+@options.gold(help="Existing labels: only other documents are judged.")
 @flag("--claims", help="Split reference answers into claims.")
 @click.option(
     "--agreement",
     metavar="GOLD",
     multiple=True,
-    help="Compare with labels by people; once for each of several people.",
+    help="Compare with labels by people; repeat it for each person.",
 )
 @click.option(
     "--metric",
     default=_METRIC,
-    help=f"Orders the runs, for --agreement with several; default: {_METRIC}.",
+    help=f"Ranks several runs for --agreement; default: {_METRIC}.",
 )
-@flag("--retest", help="Ask all again in other words, and count what changes.")
+@flag("--retest", help="Ask again in other words and count changes.")
 @options.json
 @options.mapping
 @options.judging
 @collect("options", Options)
 def command(options: Options) -> None:
-    """Grade the top k of RUN... from 0 to 3 with a model, and write that as gold.
+    """Grade the top k of RUN... from 0 to 3 with a model, and write the grades as gold.
 
     Every metric works on such gold. Grade 1 does not help to answer, so score with
     --threshold 2. With --votes, the median of the grades counts. Labels name the model,
-    and reports show where they are mixed with people's. With --gold, labels that exist
-    stay as they are, and only documents without one are judged. --agreement and
-    --retest measure how far the model can be trusted; failures of the latter are
-    counted and stop nothing. With --claims, the reference answers of samples are split
-    into claims instead, to be corrected and scored with context_recall; questions
-    without one get claims of their relevant documents, with --corpus. --agreement
-    then compares the judge of claims with people: lines with an id and claims, each
-    with a text and supported, true or false.
+    and reports show where they are mixed with people's. With --gold, existing labels
+    stay unchanged, and only other documents are judged. --agreement and --retest
+    measure how far to trust the model; failures of --retest are counted and stop
+    nothing.
+
+    With --claims, reference answers of samples are split into claims instead, to be
+    corrected and scored with context_recall; with --corpus, questions without a
+    reference get the claims of their relevant documents. --agreement then compares the
+    judge of claims with people: lines with an id and claims, each with a text and
+    supported, true or false.
 
     \b
     karat judge a.run b.run --queries queries.jsonl --corpus corpus.jsonl \\

@@ -52,9 +52,9 @@ class _Labels(click.Group):
 
 @click.group("label", cls=_Labels)
 def command() -> None:
-    """Labels that people give: what to label, where, and the gold made of it.
+    """Let people label: make a page or a plan, and gold from their labels.
 
-    With a file of generated questions in place of a command, a page to check them on.
+    Given a file of generated questions, it makes a page to check them.
 
     \b
     karat label questions.jsonl -o check.html
@@ -66,7 +66,7 @@ def command() -> None:
 
 @command.command("new", cls=Command)
 @click.argument("files", nargs=-1, required=True, metavar="RUN...|PLAN")
-@click.option("-k", default=10, show_default=True, help="How deep each run is read.")
+@click.option("-k", default=10, show_default=True, help="Depth to which runs are read.")
 @options.queries
 @options.corpus
 @options.outputs(required=True, help="The page (.html) or sheet (.csv) to label in.")
@@ -79,8 +79,8 @@ def new(
 ) -> None:
     """Make a page on which people label what each RUN retrieved, without any gold.
 
-    The page does not say which run found what, or where. With a PLAN (karat label
-    plan) people label what it drew, in its order.
+    The page hides runs and ranks. With a PLAN (karat label plan), people label the
+    documents it drew, in its order.
 
     \b
     karat label new run.jsonl --queries queries.jsonl --corpus corpus.jsonl \\
@@ -111,11 +111,11 @@ def new(
     metavar="N",
     type=COUNT,
     required=True,
-    help="About how many labels people give.",
+    help="About how many labels to give.",
 )
 @flag("--pairs", help="Draw single documents of the runs, not whole queries.")
 @click.option(
-    "-k", default=10, show_default=True, help="With --pairs: how deep runs are read."
+    "-k", default=10, show_default=True, help="With --pairs: depth of the runs."
 )
 @click.option("--seed", default=0, help="Another seed draws other labels.")
 @options.queries
@@ -137,11 +137,11 @@ def plan(
     corpus: str | None,
     output: Sequence[str],
 ) -> None:
-    """Draw at random which of a judge's labels people should give, too.
+    """Draw a random sample of a judge's labels for people to give too.
 
-    JUDGED holds a judge's labels of all that is to be scored (karat judge). Whole
-    queries serve every metric; --pairs serve precision, dcg and rbp with fewer labels.
-    karat evaluate --judged --people --plan then corrects the judge by people.
+    JUDGED holds a judge's labels of all queries (karat judge). Whole queries work for
+    every metric; --pairs work for precision, dcg and rbp, with fewer labels. Then karat
+    evaluate --judged --people --plan corrects the judge.
 
     \b
     karat label plan judged.qrels a.run b.run --budget 300 -o todo.jsonl
@@ -181,8 +181,8 @@ def _plan_rows(
 def check(questions: str, output: str) -> None:
     """Make a page on which people keep, fix or drop generated QUESTIONS.
 
-    The thirty that karat generate drew at random come first. Those alone say what share
-    of the questions is good, which every result on the file then shows.
+    The thirty that karat generate drew at random come first. Only they count for the
+    share of good questions, which every result on the file then shows.
 
     \b
     karat label questions.jsonl -o check.html
@@ -199,16 +199,16 @@ def check(questions: str, output: str) -> None:
 
 @command.command("apply", cls=Command)
 @click.argument("files", nargs=-1, required=True, metavar="[QUESTIONS] LABELS...")
-@options.gold(help="The gold so far, if there is any.")
-@file_option("-o", "--output", required=True, help="Where the new gold goes.")
+@options.gold(help="The existing gold, if there is any.")
+@file_option("-o", "--output", required=True, help="The new gold to write.")
 def apply(files: tuple[str, ...], gold: str | None, output: str) -> None:
     """Merge LABELS into gold, or apply decisions on QUESTIONS.
 
     A page (karat label new, or a report: karat evaluate ... -o report.html) lets people
     grade what was retrieved, and saves their labels, one JSON line each. A sheet (karat
-    pool ... -o sheet.csv) holds them in rows; those without a grade are left alone, and
-    so is the gold where the grade is "can't tell". Of several labels of a document the
-    last one counts, and so it does of decisions on a question.
+    pool ... -o sheet.csv) holds them in rows. Rows without a grade, or with "can't
+    tell", change nothing. If a document has several labels, or a question several
+    decisions, the last one counts.
 
     \b
     karat label apply sheet.csv -o gold.qrels

@@ -26,7 +26,7 @@ _NOTES = (
 @click.argument("name", required=False)
 @options.json
 def command(name: str | None, *, json: bool) -> None:
-    """List the matchers, or say all about the one called NAME."""
+    """List the matchers, or describe the one called NAME."""
     matchers = catalogue()
     if name is not None:
         called = parse(name).name

@@ -36,7 +36,7 @@ _NOTES = (
 @flag("--all", "every", help="A line for every metric, by family.")
 @options.json
 def command(name: str | None, *, every: bool, json: bool) -> None:
-    """List the metrics by family, or say all about the one called NAME."""
+    """List the metrics by family, or describe the one called NAME."""
     if name is None:
         families: dict[str, list[type[Metric]]] = {}
         for kind in METRICS.usable():

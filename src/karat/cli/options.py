@@ -143,7 +143,7 @@ slice = click.option(
     help="Also show the means of each tag.",
 )
 json = flag("--json", help="Print everything as JSON.")
-no_text = flag("--no-text", help="Keep texts out of what is written.")
+no_text = flag("--no-text", help="Leave texts out of the output.")
 metrics = click.option(
     *("-m", "--metric", "--metrics", "metrics"),
     metavar="METRIC",
@@ -156,7 +156,7 @@ mapping = click.option(
     metavar="OURS=THEIRS",
     multiple=True,
     callback=_read_mapping,
-    help="The name of one of karat's fields in the input, as in --map query=question.",
+    help="Name of a karat field in your input, as in --map query=question; repeatable.",
 )
 headers = partial(
     click.option,
@@ -169,10 +169,10 @@ headers = partial(
 _PROFILES = [str(policies.profile) for policies in PROFILES.values()]
 _ABOUT = {
     "undefined": "scores without a value",
-    "missing": "gold queries that the run lacks",
+    "missing": "gold queries that are not in the run",
     "extra": "run queries without gold",
     "duplicates": "documents retrieved twice",
-    "identical": "documents named like their query",
+    "identical": "documents with the id of their query",
     "ties": "equal scores",
 }
 
@@ -223,10 +223,10 @@ scoring = collect(
         "--profile",
         metavar="PROFILE",
         shell_complete=_complete(*_PROFILES),
-        help=f"Policies by name, {', '.join(_PROFILES)}; single switches beat it.",
+        help=f"A set of policies: {', '.join(_PROFILES)}; single options override it.",
     ),
     click.option(
-        "--threshold", type=float, help="Smallest grade that counts as relevant."
+        "--threshold", type=float, help="The smallest grade that counts as relevant."
     ),
     click.option(
         "--depth",
@@ -242,14 +242,13 @@ scoring = collect(
     click.option(
         "--order",
         type=click.Choice([*ORDERS]),
-        help="Rank small scores first, such as distances, or large ones, also in "
-        "lists.",
+        help="Rank large scores first, or small ones such as distances; also in lists.",
     ),
     *(
         click.option(
             f"--{name}",
             type=click.Choice([*CHOICES[name]]),
-            help=f"What to do about {about}; default: {CHOICES[name][0]}.",
+            help=f"What to do with {about}; default: {CHOICES[name][0]}.",
         )
         for name, about in _ABOUT.items()
     ),
@@ -272,12 +271,12 @@ people = partial(
     collect,
     "combining",
     Combining,
-    file_option("--judged", help="A judge's labels of all queries, in place of gold."),
-    file_option("--people", help="With --judged: people's labels of what was drawn."),
+    file_option("--judged", help="A judge's labels of all queries, instead of gold."),
+    file_option("--people", help="With --judged: people's labels of the sample."),
     click.option(
         "--width",
         type=click.FloatRange(min=0, min_open=True),
-        help="With --judged: how many labels an interval this wide takes.",
+        help="With --judged: show how many labels give this width.",
     ),
 )
 """Scores by people and a judge combined; the command brings --plan."""
@@ -301,21 +300,21 @@ _limit = partial(click.option, metavar="METRIC=VALUE", multiple=True)
 gating = collect(
     "gating",
     Gating,
-    flag("--gate-tags", help="Check --max-drop on the queries of each tag, too."),
-    flag("--allow-noise", help="A drop that may be chance (p > 0.05) only warns."),
+    flag("--gate-tags", help="Also check --max-drop on the queries of each tag."),
+    flag("--allow-noise", help="Only warn about a drop that may be chance (p > 0.05)."),
     flag(
         "--require-noninferior",
-        help="Fail --max-drop unless a larger one is ruled out.",
+        help="Fail --max-drop unless a larger drop is unlikely.",
     ),
     flag("--strict", help="Exit 3 when a gate is inconclusive."),
     _limit("--fail-under", help="Exit 1 when a mean is below the value; repeatable."),
     _limit(
         "--fail-under-low",
-        help="Exit 1 when the lower limit of an interval is below it; repeatable.",
+        help="Exit 1 when an interval begins below the value; repeatable.",
     ),
     _limit(
         "--max-drop",
-        help="Exit 1 when a mean drops by more than this; repeatable.",
+        help="Exit 1 when a mean drops by more than the value; repeatable.",
     ),
 )
 
@@ -364,58 +363,60 @@ judging = collect(
     _judging(
         "--base-url",
         metavar="URL",
-        help="Its OpenAI-compatible server; default: OPENAI_BASE_URL.",
+        help="OpenAI-compatible server; default: OPENAI_BASE_URL.",
     ),
     _number(
         "--votes",
-        help="Ask so many times; the majority decides, for grades the median.",
+        help="Ask this many times and take the majority, or the median of grades.",
     ),
     _number(
         "--max-tokens",
         metavar="N",
-        help="The longest reply, in tokens (default: 4096).",
+        help="Maximum tokens of a reply (default: 4096).",
     ),
     _judging(
         *("--parameter", "parameters"),
         metavar="NAME=VALUE",
         multiple=True,
         callback=_read_parameters,
-        help="Also sent to the model, as in reasoning_effort=low; repeatable.",
+        help="Parameter of the model, as in reasoning_effort=low; repeatable.",
     ),
-    headers(help="Also sent, such as the key of a gateway; repeatable.", **_of_judging),
+    headers(help="HTTP header, as for a gateway; repeatable.", **_of_judging),
     _judging(
         "--prompts",
         metavar="FILE",
-        help="Instructions of your own by name (split, support, grade), or umbrela.",
+        help="Your own instructions by name (split, support, grade), or umbrela.",
     ),
-    _number("--concurrency", help="Calls at once (default: 8)."),
-    _judging("--rpm", metavar="N", type=float, help="Calls per minute at most."),
+    _number("--concurrency", help="Concurrent calls (default: 8)."),
+    _judging("--rpm", metavar="N", type=float, help="Maximum calls per minute."),
     _judging(
         "--timeout",
         metavar="SECONDS",
         type=float,
-        help="The longest a call may take (default: 120).",
+        help="Maximum time for a call (default: 120).",
     ),
     _number(
         "--max-attempts",
         metavar="N",
-        help="Calls for one question at most (default: 6).",
+        help="Maximum calls per question (default: 6).",
     ),
     _judging("--corpus", metavar="FILE", help="Texts of documents, for runs of ids."),
     _judging(
-        "--prices", metavar="IN,OUT", help="What a million tokens cost, as in 0.15,0.6."
+        "--prices", metavar="IN,OUT", help="Prices per million tokens, as in 0.15,0.6."
     ),
-    _number("--max-calls", help="Stop before more calls; resumable."),
-    _judging("--max-cost", type=float, help="Stop before it costs more; resumable."),
+    _number("--max-calls", help="Stop after this many calls; resumable."),
+    _judging("--max-cost", type=float, help="Stop at this cost; resumable."),
     _number(
         "--max-failures", help="Failed judgements allowed before exit 3 (default: 0)."
     ),
-    _judging("--dry-run", is_flag=True, help="Only say what it would take."),
-    _judging("--offline", is_flag=True, help="Make no call: use kept replies only."),
+    _judging("--dry-run", is_flag=True, help="Only show calls, tokens and cost."),
+    _judging("--offline", is_flag=True, help="Make no calls: use only kept replies."),
     _judging(
-        "--journal", metavar="FILE", help="Where replies are kept, if not under .karat."
+        "--journal",
+        metavar="FILE",
+        help="Where to keep replies; default: .karat.",
     ),
-    _judging("--retry-errors", is_flag=True, help="Ask again what failed before."),
+    _judging("--retry-errors", is_flag=True, help="Repeat calls that failed before."),
     _judging(
         "--no-text",
         is_flag=True,

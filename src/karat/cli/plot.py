@@ -27,7 +27,7 @@ from karat.results.leaderboard import Leaderboard
     help="What to draw.",
 )
 @file_option(
-    "-o", "--output", required=True, help="Where to: .svg, or .png with the extra png."
+    "-o", "--output", required=True, help="An .svg file, or .png with the extra png."
 )
 @options.scoring
 @options.corpus
@@ -39,7 +39,7 @@ def command(
     scoring: Scoring,
     corpus: str | None,
 ) -> None:
-    """Draw what each RUN scored: a run, samples with gold, or a saved evaluation.
+    """Draw the scores of each RUN: a run, samples with gold, or a saved evaluation.
 
     \b
     karat plot bm25.run dense.run --gold gold.qrels -m recall@10 -o curve.svg

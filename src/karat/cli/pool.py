@@ -30,25 +30,25 @@ _UNJUDGED = -1.0
 
 @click.command("pool", cls=Command)
 @file_argument("runs", nargs=-1, required=True, metavar="RUN...")
-@click.option("-k", default=20, show_default=True, help="How deep each run is read.")
+@click.option("-k", default=20, show_default=True, help="Depth to which runs are read.")
 @click.option(
     "--by",
     type=click.Choice(["rank", "rrf"]),
     default="rank",
-    help="What comes first: best rank, or rrf.",
+    help="Order: by best rank, or by rrf.",
 )
 @click.option(
     "--budget",
     metavar="N",
     type=int,
-    help="How many documents in all, evenly over queries.",
+    help="Total documents, spread evenly over queries.",
 )
 @options.gold(help="Existing labels: documents that have one are left out.")
 @options.queries
 @options.corpus
 @options.outputs(
-    help="A sheet or page to label (.csv, .html), or the pool with grade -1 (.qrels); "
-    "repeatable."
+    help="A sheet (.csv) or page (.html) to label, or the pool with grade "
+    "-1 (.qrels); repeatable."
 )
 def command(
     *,
@@ -61,10 +61,10 @@ def command(
     corpus: str | None,
     output: Sequence[str],
 ) -> None:
-    """Pool the top documents of each RUN, and write a sheet that people label.
+    """Pool the top documents of each RUN, and write a sheet for people to label.
 
-    No model is asked. The sheet has a row per query and document, with an empty grade,
-    and does not say which run found what, or where. Fill in grades; gold is made of it.
+    No model is called. The sheet has a row per query and document, with an empty grade,
+    and hides runs and ranks. Fill in the grades and turn the sheet into gold.
 
     \b
     karat pool bm25.run dense.run --budget 500 --queries queries.jsonl -o sheet.csv

@@ -35,19 +35,17 @@ _BRANCH = (
 
 @click.command("push", cls=Command)
 @click.argument("files", nargs=-1, required=True, metavar="RESULT.json...")
+@click.option("--commit", help="Commit of the code; default: from CI or git.")
+@click.option("--branch", help="Branch of the code; default: from CI or git.")
 @click.option(
-    "--commit", help="Commit of the code that made it; default: from CI, else git."
-)
-@click.option("--branch", help="Branch of that commit; default: from CI, else git.")
-@click.option(
-    "--project", default=PROJECT, show_default=True, help="Which runs it belongs to."
+    "--project", default=PROJECT, show_default=True, help="The project to add it to."
 )
 @click.option(
     "--to",
     metavar="STORE|URL",
     default=STORE,
     show_default=True,
-    help=f"A file, or a server of karat serve, with {TOKEN} in the environment.",
+    help=f"A file, or the URL of a karat serve, with {TOKEN} in the environment.",
 )
 def command(
     files: Sequence[str],
@@ -56,9 +54,9 @@ def command(
     project: str,
     to: str,
 ) -> None:
-    """Add saved evaluations to the history of a project; the same result only once.
+    """Add saved evaluations to the history of a project, each result only once.
 
-    The store holds what was retrieved, and scores every run again when labels change.
+    The store holds what was retrieved, and rescores every run when labels change.
 
     \b
     karat evaluate run.trec --gold qrels.trec -o result.json

@@ -27,17 +27,17 @@ _SHOWN = 3
 
 @click.command("retrieve", cls=Command)
 @click.argument("retriever", required=False, metavar="MODULE:NAME")
-@file_option("--queries", required=True, help="What to ask.")
-@file_option("-o", "--output", required=True, help="The run; - is stdout.")
-@click.option("--to", metavar="FORMAT", help="Its format, if not by extension.")
+@file_option("--queries", required=True, help="The queries to run.")
+@file_option("-o", "--output", required=True, help="The run to write; - is stdout.")
+@click.option("--to", metavar="FORMAT", help="Output format; default: by extension.")
 @click.option("-k", default=20, help="Documents to ask for; default: 20.")
-@click.option("--http", metavar="URL", help="Ask a service in place of a function.")
+@click.option("--http", metavar="URL", help="Call a service, not a function.")
 @click.option(
     "--body",
     metavar="JSON",
-    help="""What to post there, as in '{"q": "{query}", "size": "{k}"}'.""",
+    help='JSON to post to URL, as in \'{"q": "{query}", "size": "{k}"}\'.',
 )
-@options.headers(help="Also sent; a value $NAME is read from the environment.")
+@options.headers(help="HTTP header; a value $NAME is read from the environment.")
 @click.option(
     "--pipeline-output",
     metavar="PATH",
@@ -48,20 +48,20 @@ _SHOWN = 3
 @click.option(
     "--index-version",
     "version",
-    help="Keep answers under this version; another one asks again.",
+    help="Reuse answers kept for the same version.",
 )
 @click.option(
     "--concurrency",
     type=int,
-    help="Calls at once; default: 1, and 8 for async and --http.",
+    help="Concurrent calls; default: 1, or 8 for async and --http.",
 )
-@click.option("--timeout", type=float, default=60, help="Seconds for a call.")
-@click.option("--max-attempts", default=ATTEMPTS, help="Calls for one query.")
+@click.option("--timeout", type=float, default=60, help="Maximum seconds for a call.")
+@click.option("--max-attempts", default=ATTEMPTS, help="Maximum calls per query.")
 @click.option("--max-failures", default=0, help="Failed queries allowed.")
 @file_option("--journal", default=str(CACHE), help="Where answers are kept.")
 @file_option("--cache", hidden=True)
-@flag("--offline", help="Take every answer from the journal.")
-@flag("--retry-errors", help="Ask again what failed for good.")
+@flag("--offline", help="Make no calls: use only kept answers.")
+@flag("--retry-errors", help="Repeat calls that failed before.")
 def command(
     *,
     retriever: str | None,
@@ -85,7 +85,7 @@ def command(
     offline: bool,
     retry_errors: bool,
 ) -> None:
-    """Ask a retriever every query; write the run with its latency and failures.
+    """Run every query through a retriever; write the run with latency and failures.
 
     MODULE:NAME is a function from query to documents, or an object of a framework, in
     a module of the current folder or an installed one.

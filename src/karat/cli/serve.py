@@ -25,21 +25,23 @@ _PORT = 8600
 
 @click.command("serve", cls=Command)
 @click.argument("store", default=STORE, metavar="[STORE]")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, help="Address to listen on."
+)
 @click.option("--port", default=_PORT, show_default=True, type=click.IntRange(0, 65535))
 @click.option(
-    "--name", metavar="NAME", help="Whose labels yours are; default: your login."
+    "--name", metavar="NAME", help="The name on your labels; default: your login."
 )
 @click.option(
     "--allow-host",
     multiple=True,
     metavar="HOST",
-    help="A name under which a browser may ask for this server, as behind a proxy.",
+    help="A host name of this server, as behind a proxy; repeatable.",
 )
 @click.option(
     "--add-token",
     metavar="NAME=ROLE",
-    help=f"Print a new token, and no more: {', '.join(ROLES)}.",
+    help=f"Print a new token and exit; roles: {', '.join(ROLES)}.",
 )
 def command(
     store: str,
@@ -51,7 +53,7 @@ def command(
 ) -> None:
     """Show STORE in a browser: history, comparisons, every query, and labelling.
 
-    The printed address opens it once, for you alone. Others, and programs, need tokens.
+    The printed address works once, for you. Other people and programs need tokens.
 
     \b
     karat serve

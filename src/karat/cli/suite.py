@@ -23,7 +23,7 @@ from karat.writing import write_file
     "--file",
     default=FILE,
     show_default=True,
-    help="The file with the suites: a section `suites`, or a single suite.",
+    help="File with a section `suites`, or a single suite.",
 )
 @click.option(
     "--results",
@@ -32,8 +32,8 @@ from karat.writing import write_file
     show_default=True,
     help="Where each run gets a folder.",
 )
-@flag("--fresh", help="Score again what has not changed.")
-@flag("--github", help="For a pull request: comment.md beside the results.")
+@flag("--fresh", help="Score everything again, changed or not.")
+@flag("--github", help="Also write comment.md for a pull request.")
 @options.json
 def command(
     name: str | None,
@@ -44,17 +44,17 @@ def command(
     github: bool,
     json: bool,
 ) -> None:
-    """Run the suite NAME of karat.yaml: score, compare, check gates, write it all down.
+    """Run the suite NAME of karat.yaml: score, compare, check gates, save the results.
 
-    A suite says which data, retrievers, metrics, gates and baseline make an evaluation.
-    What was scored before is not scored again while its files and settings stay the
-    same. Exit codes are those of karat evaluate.
+    A suite defines the data, retrievers, metrics, gates and baseline of an evaluation.
+    Scores are reused while their files and settings stay the same. Exit codes are those
+    of karat evaluate.
 
     \b
     karat init                       write a suite for the files of this folder
     karat suite
     karat suite nightly -f evals/nightly.yaml
-    karat suite --github             in a workflow: also the page of the run
+    karat suite --github             in a workflow: also write to its summary page
     """
     outputs = Outputs.plan((), (), (), json=json)
     result = run_suite(name, file, results=results, fresh=fresh)

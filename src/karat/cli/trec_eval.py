@@ -60,43 +60,43 @@ def _version(context: click.Context, _: click.Parameter, value: object) -> None:
 )
 @flag(
     *("-q", "--per-query", "--query_eval_wanted", "per_query"),
-    help="Lines for each topic, before those over all.",
+    help="Also print lines for each topic.",
 )
 @click.option(
     *("-m", "--measure", "measures"),
     metavar="MEASURE",
     multiple=True,
-    help="As in -m map, -m P.5,10, -m all_trec; may be repeated. Else: official.",
+    help="As in -m map, -m P.5,10, -m all_trec; repeatable. Default: official.",
 )
 @flag(
     *("-c", "--complete", "--complete_rel_info_wanted", "complete"),
-    help="Average over all judged topics; those the run lacks count 0.",
+    help="Average over all judged topics; those missing from the run count 0.",
 )
 @click.option(
     *("-l", "--level", "--level_for_rel", "level"),
     type=_NATURAL,
     default=1,
     show_default=True,
-    help="Smallest grade that is relevant.",
+    help="The smallest grade that counts as relevant.",
 )
 @flag(
     *("-J", "--judged-only", "--Judged_docs_only", "judged_only"),
-    help="Remove documents without judgement from the rankings.",
+    help="Remove unjudged documents from the rankings.",
 )
 @click.option(
     *("-M", "--depth", "--Max_retrieved_per_topic", "depth"),
     type=COUNT,
-    help="Read only the first documents of each topic.",
+    help="Read only this many documents of each topic.",
 )
 @click.option(
     *("-N", "--collection", "--Number_docs_in_coll", "collection"),
     type=_NATURAL,
     default=0,
-    help="Documents in the collection, for utility only.",
+    help="Documents in the collection (for utility).",
 )
 @flag(
     *("-n", "--no-summary", "--nosummary", "no_summary"),
-    help="No lines over all topics.",
+    help="Omit the lines over all topics.",
 )
 @flag(
     *("-v", "--version"),

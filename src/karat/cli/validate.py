@@ -33,23 +33,23 @@ _COUNTS = ("num_ret", "num_rel", "num_rel_ret", "num_nonrel_judged_ret")
 @click.option(
     "--role",
     type=click.Choice(["run", "gold", "samples", "queries"]),
-    help="What FILE is meant to be, if its content does not tell.",
+    help="What FILE is, if its content does not show it.",
 )
 @options.mapping
-@click.option("--format", metavar="FORMAT", help="Format of FILE, if not by content.")
+@click.option("--format", metavar="FORMAT", help="Format of FILE; default: detected.")
 @click.option(
     "--limit",
     type=click.IntRange(1, 1000),
     default=20,
     show_default=True,
-    help="How many problems to report for a file.",
+    help="Maximum problems to report per file.",
 )
 def command(
     files: Sequence[str], gold: str | None, role: Role | None, **how: Any
 ) -> None:
-    """Check FILE...: what each holds, or everything that is wrong with it, and where.
+    """Check FILE...: show what each holds, or everything that is wrong, and where.
 
-    With --gold, also whether run and gold belong together: common queries, common
+    With --gold, also check whether run and gold belong together: common queries, common
     documents, ties and duplicates. Exits with 2 when anything is wrong.
 
     \b
