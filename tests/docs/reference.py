@@ -102,8 +102,9 @@ one line to its startup file:
 CONTENT = """
 A file's extension chooses its format. Content decides if several formats, or none,
 use an extension; `--format` overrides both. gzip, bzip2 and (with the extra `zstd`)
-zstandard files are decompressed. Parquet needs the extra `parquet`. In Python, `karat.read_run`, `read_gold`, `read_samples` and
-`read_corpus` read the same, and also Python objects, arrays and DataFrames.
+zstandard files are decompressed. Parquet needs the extra `parquet`. In Python,
+`karat.read_run`, `read_gold`, `read_samples` and `read_corpus` read the same, and also
+Python objects, arrays and DataFrames.
 
 Texts may be in separate files: `--queries` for queries, `--corpus` for documents. Both
 may be in any format with records, with an id and a text, as in BEIR, or two columns
