@@ -40,6 +40,18 @@ def test_parts_make_the_same_evaluation_as_the_whole() -> None:
         assert merged.matches[name].labels() == matches.labels()
 
 
+def test_what_a_matcher_saw_of_the_run_is_merged_or_stays_unknown() -> None:
+    run = {"q1": ["a", "a"], "q2": ["a", "a"], "q3": ["a"]}
+    parts = [evaluate({q: run[q]}, {q: ["a"]}, metrics="rr") for q in run]
+    (notice,) = Evaluation.merge(parts).matches["id"].run_notices or ()
+    assert (notice.kind, notice.count) == ("duplicates", 2)
+    assert notice.examples == ("q1", "q2")
+    texts = [evaluate(SAMPLES[n : n + 2], metrics="rr") for n in (0, 2)]
+    (name,) = texts[0].matches
+    assert texts[0].matches[name].run_notices is None
+    assert Evaluation.merge(texts).matches[name].run_notices is None
+
+
 def test_one_part_is_the_whole() -> None:
     whole = evaluate(SAMPLES, metrics=["rr", "coverage@1"])
     assert Evaluation.merge([whole]).means == whole.means

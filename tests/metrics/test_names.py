@@ -1,9 +1,11 @@
 """Spellings of karat and of others, and what happens to a typo."""
 
 import re
+from decimal import Decimal
 
 import pytest
 
+import karat
 from karat.errors import SpellingError
 from karat.extend import (
     NDCG,
@@ -276,6 +278,13 @@ def test_values_that_fit_no_parameter_are_refused(text: str, message: str) -> No
     with pytest.raises(UsageError, match=re.escape(message)) as caught:
         read_metric(text)
     assert len(str(caught.value)) < 450
+
+
+def test_a_measure_that_is_none_is_shown_in_sixty_letters() -> None:
+    measure = Decimal("1" * 100)
+    with pytest.raises(UsageError) as caught:
+        karat.evaluate({"q": ["a"]}, {"q": ["a"]}, metrics=[measure])
+    assert str(caught.value).endswith(f"got Decimal '{'1' * 60}'")
 
 
 def test_a_name_of_three_hundred_letters_is_looked_up() -> None:

@@ -133,6 +133,9 @@ def test_one_character_can_be_complete_and_no_gold_cannot() -> None:
     nothing = Gold(spans={"q": (Span("s1", "guide.md", 4, 5, grade=0.0),)})
     result = evaluate(CHUNKS, nothing, metrics=["complete", "char_precision", "iou"])
     assert [str(mean) for mean in result.means.values()] == ["nan"] * 3
+    dots = [{"retrieved": [{"text": "Rye."}], "passages": ["..."]}]
+    result = evaluate(dots, metrics=["complete", "char_precision", "iou"])
+    assert [str(mean) for mean in result.means.values()] == ["nan"] * 3
 
 
 @pytest.mark.parametrize(("count", "end"), [(8, "0.2097)"), (9, "0.2097 + ...)")])

@@ -97,6 +97,20 @@ def test_clusters_do_not_make_p_and_interval_contradict_either() -> None:
         assert found.low < found.high
 
 
+@pytest.mark.parametrize("sign", [-1, 1])
+@pytest.mark.parametrize("alpha", [0.0624, 0.0626])
+def test_drawn_limits_keep_to_the_p_of_all_combinations(
+    alpha: float, sign: int
+) -> None:
+    for start in range(0, 60, 5):
+        values = np.zeros(60)
+        values[start : start + 5] = 0.5 * sign
+        assert float(sign_flip(values)) == 0.0625
+        found = difference_interval(values, bounds=(0.0, math.inf), level=1 - alpha)
+        assert found is not None
+        assert (found.low <= 0 <= found.high) is (alpha < 0.0625)
+
+
 def test_binary_scores_in_clusters_are_bounded_like_any_other() -> None:
     clusters = np.repeat(np.arange(8), 2)
     values = np.tile([1.0, 1.0, 0.0, -1.0], 4)
