@@ -131,6 +131,30 @@ def test_a_narrower_interval_takes_more_queries() -> None:
     assert queries_for_width(people, judge[:40], judge[40:], 0.001) is None
 
 
+@pytest.mark.parametrize("others", [2, 15, 60])
+@pytest.mark.parametrize("trend", [0.7, 2.0, -1.0])
+def test_the_width_expected_of_so_many_labels(others: int, trend: float) -> None:
+    random = np.random.default_rng(others)
+    judge, rest = random.random(20), random.random(others)
+    people = trend * judge + random.normal(0, 0.2, 20)
+    total = 20 + others
+    of_judge = np.concatenate([judge, rest]).var(ddof=1)
+    (of_people, covariance), (_, own) = np.cov(people, judge)
+    widths = []
+    for n in range(10, total + 1):
+        weight = np.clip(covariance / own, 0, 1) * (total - n) / total
+        variance = (of_people - 2 * weight * covariance + weight**2 * of_judge) / n
+        if n < total:
+            variance += weight**2 * of_judge / (total - n)
+        half = scipy.stats.t.ppf(0.975, n - 1) * np.sqrt(variance)
+        widths.append(2 * float(half))
+    for n, width in enumerate(widths, 10):
+        enough = min(m for m, one in enumerate(widths, 10) if one <= width * 1.0001)
+        needed = queries_for_width(people, judge, rest, width * 1.0001)
+        assert needed == enough <= n
+    assert queries_for_width(people, judge, rest, min(widths) * 0.9999) is None
+
+
 @pytest.mark.parametrize("noise", [0.1, 0.3, 3.0])
 def test_as_many_queries_as_are_needed_make_it_as_narrow(noise: float) -> None:
     random = np.random.default_rng(2)
