@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 
 import karat
 from karat.data import memory_runs
-from karat.extend import DataError, Labels, Policies, Precision, Ties
+from karat.extend import DataError, Document, Labels, Policies, Precision, Ties
 
 GOLD = {"q1": {"a": 1}, "q2": {"b": 1}}
 LONG = {f"q{number}": [f"d{place}" for place in range(100)] for number in range(100)}
@@ -337,3 +337,50 @@ def test_equal_scores_of_a_list_are_told_where_a_relevant_document_has_one(
     sample = {"retrieved": documents, "relevant": {"a": 1, "b": 0, "c": 1}}
     result = karat.evaluate([sample], metrics="rr", order=None)
     assert [n.count for n in result.warnings if n.kind == "ties"] == [tied] * bool(tied)
+
+
+@pytest.mark.parametrize(
+    ("ranking", "shown", "ids", "kinds"),
+    [
+        (["a", "b"], "RankedRun run: 2 queries, 3 documents", ["a", "c"], {"ids"}),
+        ({"a": 1.0}, "ScoredRun run: 2 queries, 2 documents", ["a", "c"], {"ids"}),
+        (
+            [Document("a", "Rye."), Document(None, "Oats.")],
+            "DocumentRun run: 2 queries, 3 documents",
+            ["a", "c"],
+            {"ids", "texts"},
+        ),
+        (
+            [Document(None, "Rye.")],
+            "DocumentRun run: 2 queries, 2 documents",
+            ["Rye.", "c"],
+            {"ids", "texts"},
+        ),
+    ],
+)
+def test_a_run_says_what_it_holds(
+    ranking: Any, shown: str, ids: list[str], kinds: set[str]
+) -> None:
+    other = {"c": 1.0} if isinstance(ranking, dict) else ["c"]
+    if not isinstance(ranking, dict) and isinstance(ranking[0], Document):
+        other = [Document("c")]
+    run = karat.read_run({"q1": ranking, "q2": other})
+    assert repr(run) == f"<{shown}>"
+    assert (run.queries(), run.sample_ids()) == (["q1", "q2"], ids)
+    assert run.kinds() == kinds
+    assert run.holds_any({ids[0], "z"})
+    assert not run.holds_any({"z"})
+
+
+def test_three_ids_show_what_they_look_like() -> None:
+    run = karat.read_run({f"q{n}": [f"d{n}", "x"] for n in range(5)} | {"q": []})
+    assert run.sample_ids() == ["d0", "d1", "d2"]
+
+
+def test_copies_of_gold_are_out_of_reach() -> None:
+    labels, sources = {"q": {"a": 1.0}}, {"q": {"a": "judge:m"}}
+    gold = karat.Gold(labels, sources=sources)
+    copied = gold.copy()
+    labels["q"]["a"], sources["q"]["a"] = 0.0, "human"
+    assert copied.documents == {"q": {"a": 1.0}}
+    assert copied.sources == {"q": {"a": "judge:m"}}

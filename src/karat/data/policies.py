@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from math import isfinite
 from numbers import Real
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args, get_origin
 
 from karat.catalogue import Catalogue, plain
 from karat.data.spelling import plain_numbers
@@ -92,9 +92,9 @@ class Policies:
 
 
 CHOICES: dict[str, tuple[str, ...]] = {
-    switch.name: choices
+    switch.name: get_args(switch.type)
     for switch in fields(Policies)
-    if (choices := get_args(switch.type)) and isinstance(choices[0], str)
+    if get_origin(switch.type) is Literal
 }
 """What each policy can be; the first is the native rule."""
 
