@@ -248,6 +248,10 @@ def test_a_corpus_says_where_its_texts_come_from() -> None:
 def test_queries_without_documents_keep_none() -> None:
     result = evaluate({"q": [], "p": []}, {"q": ["a"], "p": ["a"]}, keep=2)
     assert dict(result.kept) == {"q": (), "p": ()}
+    nothing = Document()
+    run = {"q": [nothing], "p": [nothing, nothing, nothing]}
+    result = evaluate(run, {"q": ["a"], "p": ["a"]}, keep=2, force=True)
+    assert dict(result.kept) == {"q": (nothing,), "p": (nothing, nothing)}
 
 
 def test_a_prompt_repairs_one_of_its_name_that_it_begins_with() -> None:
