@@ -361,7 +361,7 @@ def test_equal_scores_of_a_list_are_told_where_a_relevant_document_has_one(
 def test_a_run_says_what_it_holds(
     ranking: Any, shown: str, ids: list[str], kinds: set[str]
 ) -> None:
-    other = {"c": 1.0} if isinstance(ranking, dict) else ["c"]
+    other: Any = {"c": 1.0} if isinstance(ranking, dict) else ["c"]
     if not isinstance(ranking, dict) and isinstance(ranking[0], Document):
         other = [Document("c")]
     run = karat.read_run({"q1": ranking, "q2": other})

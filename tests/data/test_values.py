@@ -98,6 +98,29 @@ def test_an_item_is_found_where_the_last_document_completes_it() -> None:
     assert TOGETHER.matched_within(3).tolist() == [2, 0, 1]
 
 
+@pytest.mark.parametrize(
+    "grades",
+    [
+        [[1, 3, 2], [], [2, 2, 1], [3]],
+        [[0, 1, -1, 2], [0], [2, 1]],
+        [[0.1, 0.3, 0.2], [0.3], [0.1, 0.7]],
+        [[0.5, 1, 2.5], [1, 2]],
+        [[1, 2.0**53], [2.0**53 - 1, 2.0**53, 3]],
+    ],
+)
+def test_the_best_order_has_the_highest_grades_first(grades: list[list[float]]) -> None:
+    hits = replace(
+        TOGETHER,
+        gold_count=np.array([*map(len, grades)]),
+        gold_grade=np.array([float(grade) for row in grades for grade in row]),
+    )
+    best = [sorted((g for g in row if g > 0), reverse=True) for row in grades]
+    query, place, grade = (column.tolist() for column in hits.ideal_order)
+    assert grade == [g for row in best for g in row]
+    assert query == [number for number, row in enumerate(best) for _ in row]
+    assert place == [n for row in best for n in range(1, len(row) + 1)]
+
+
 def test_hits_of_parts_stand_behind_one_another() -> None:
     alone = replace(TOGETHER, joint=None, distinct=True, judged=False)
     whole = concatenate_hits([alone, TOGETHER])

@@ -158,6 +158,15 @@ def test_gold_of_one_grade_is_the_ideal_of_each_query(
     assert scores.tolist() == pytest.approx([1, np.nan, late], nan_ok=True)
 
 
+def test_the_ideal_is_cut_at_the_cutoff_of_each_query() -> None:
+    hits = one("xab", {"a": 1, "b": 2, "c": 2})
+    for k in (2, 3, 1):
+        own = replace(hits, own_k=np.array([k]))
+        assert own.gold is hits.gold
+        assert NDCG("k").score(own) == NDCG(k).score(hits)
+        assert NDCG("k").ideal(own) == NDCG(k).ideal(hits)
+
+
 @pytest.mark.parametrize("grade", [0, -1])
 def test_a_rejected_document_that_gains_something_is_looked_for(grade: int) -> None:
     gold = {"q": {"a": 1, "n": grade}}

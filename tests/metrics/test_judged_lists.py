@@ -77,6 +77,23 @@ def test_without_relevant_gold_there_is_no_score(metric: BPref | InferredAP) -> 
 @pytest.mark.parametrize(
     ("metric", "score"),
     [
+        ("contradiction[id]", 2 / 4),
+        ("contradiction[id]@2", 1 / 4),
+        ("contradiction(threshold=1)[id]", 1 / 3),
+        ("contradiction(threshold=0.5)[id]", 2 / 4),
+    ],
+)
+def test_a_claim_is_contradicted_by_as_much_as_it_matters(
+    metric: str, score: float
+) -> None:
+    gold = {"q": {"a": 1, "b": 1, "c": 1, "d": 0.5, "vital": -1, "okay": -0.5}}
+    means = evaluate({"q": ["a", "okay", "vital"]}, gold=gold, metrics=metric).means
+    assert means == {metric: pytest.approx(score)}
+
+
+@pytest.mark.parametrize(
+    ("metric", "score"),
+    [
         ("bpref", 1 / 3),
         ("judged@4", 3 / 4),
         ("unjudged@4", 1 / 4),

@@ -2,7 +2,9 @@
 
 import re
 from decimal import Decimal
+from typing import Any
 
+import numpy as np
 import pytest
 
 import karat
@@ -15,6 +17,7 @@ from karat.extend import (
     read_metric,
 )
 from karat.metrics import METRICS, NAMES, canonical, read_spelling
+from tests.metrics.judged_runs import hits_of
 
 TREC_EVAL = {
     "ndcg_cut_10": "ndcg@10",
@@ -280,8 +283,16 @@ def test_values_that_fit_no_parameter_are_refused(text: str, message: str) -> No
     assert len(str(caught.value)) < 450
 
 
+@pytest.mark.parametrize("name", METRICS)
+def test_only_counts_are_defined_where_nothing_is_judged(name: str) -> None:
+    hits = hits_of({"q": ["a", "x"], "p": ["a", "x"]}, {"q": {"a": 1}, "p": {}})
+    judged, unjudged = METRICS[name]().score(hits)
+    assert not np.isnan(judged)
+    assert np.isnan(unjudged) == (not name.startswith(("num_", "utility")))
+
+
 def test_a_measure_that_is_none_is_shown_in_sixty_letters() -> None:
-    measure = Decimal("1" * 100)
+    measure: Any = Decimal("1" * 100)
     with pytest.raises(UsageError) as caught:
         karat.evaluate({"q": ["a"]}, {"q": ["a"]}, metrics=[measure])
     assert str(caught.value).endswith(f"got Decimal '{'1' * 60}'")

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from karat.extend import Metric, ParameterError
-from karat.metrics import METRICS
 from karat.metrics.sets import (
     NumNonrelJudgedRet,
     NumRel,
@@ -17,7 +16,7 @@ from karat.metrics.sets import (
     SetRelativePrecision,
     Utility,
 )
-from tests.metrics.judged_runs import hits_of, one
+from tests.metrics.judged_runs import one
 
 # Five retrieved, two of the three relevant among them, one rejected, two unknown.
 HITS = one("xanby", {"a": 1, "b": 2, "c": 1, "n": 0, "u": -1})
@@ -59,14 +58,6 @@ def test_nothing_found_is_zero_and_nothing_relevant_is_undefined() -> None:
         assert metric.score(one("x", {"a": 1})).tolist() == [0.0]
         assert np.isnan(metric.score(one("x", {"n": 0})))
     assert SetPrecision().score(one("x", {"n": 0})).tolist() == [0.0]
-
-
-@pytest.mark.parametrize("name", METRICS)
-def test_only_counts_are_defined_where_nothing_is_judged(name: str) -> None:
-    hits = hits_of({"q": ["a", "x"], "p": ["a", "x"]}, {"q": {"a": 1}, "p": {}})
-    judged, unjudged = METRICS[name]().score(hits)
-    assert not np.isnan(judged)
-    assert np.isnan(unjudged) == (not name.startswith(("num_", "utility")))
 
 
 @pytest.mark.parametrize("beta", [-1.0, float("inf"), float("nan")])
