@@ -305,14 +305,15 @@ def test_documents_repeated_among_the_first_five_are_told() -> None:
         "q2": [*"vwxyaa"],
         "q3": [*"vwxya", "y"],
         "q4": [*"axyzx"],
+        "q5": [*"yaxa"],
     }
     gold = {query: {"a": 1, "x": 0} for query in run}
     result = karat.evaluate(run, gold, metrics="rr")
     told = {notice.kind: notice for notice in result.warnings}
     assert (told["repeats"].count, told["repeats"].examples) == (2, ("q1", "q4"))
-    assert (told["duplicates"].count, told["duplicates"].examples) == (1, ("q2",))
+    assert (told["duplicates"].count, told["duplicates"].examples) == (2, ("q2", "q5"))
     moved = karat.evaluate(run, gold, metrics="rr", duplicates="collapse")
-    assert moved["rr"].scores.tolist() == [1 / 2, 1 / 5, 1 / 5, 1]
+    assert moved["rr"].scores.tolist() == [1 / 2, 1 / 5, 1 / 5, 1, 1 / 2]
     assert "repeats" not in {notice.kind for notice in moved.warnings}
 
 
