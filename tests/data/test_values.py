@@ -268,13 +268,18 @@ def test_a_corpus_says_where_its_texts_come_from() -> None:
     assert Corpus(texts).origin("d2") == ("d2", 0, 0)
 
 
-def test_queries_without_documents_keep_none() -> None:
-    result = evaluate({"q": [], "p": []}, {"q": ["a"], "p": ["a"]}, keep=2)
-    assert dict(result.kept) == {"q": (), "p": ()}
-    nothing = Document()
-    run = {"q": [nothing], "p": [nothing, nothing, nothing]}
-    result = evaluate(run, {"q": ["a"], "p": ["a"]}, keep=2, force=True)
-    assert dict(result.kept) == {"q": (nothing,), "p": (nothing, nothing)}
+@pytest.mark.parametrize("document", [Document(), Document("a"), Document(rank=2)])
+def test_documents_are_saved_however_little_is_known_of_them(
+    document: Document, tmp_path: Path
+) -> None:
+    run = {"q": [document], "p": [document] * 3, "r": []}
+    gold = {query: ["a"] for query in run}
+    result = evaluate(run, gold, keep=2, force=True)
+    result.save(tmp_path / "a.json")
+    expected = {"q": (document,), "p": (document, document), "r": ()}
+    for kept in (result.kept, load(tmp_path / "a.json").kept):
+        assert dict(kept) == expected
+        assert len(kept) == 3
 
 
 def test_a_prompt_repairs_one_of_its_name_that_it_begins_with() -> None:
