@@ -5,7 +5,6 @@ which takes longer than scoring a million rows. Only the columns asked for are r
 """
 
 import io
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -14,7 +13,7 @@ from functools import partial
 from glob import glob, has_magic
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import unquote
 
 import numpy as np
@@ -164,21 +163,7 @@ class RecordBatch:
         return RecordBatch(rows, self.path, self.first + start)
 
 
-class Tabular(ABC):
-    """A table whose columns can be read one by one."""
-
-    path: str | None
-    schema: Any
-    size: int
-
-    @abstractmethod
-    def batches(
-        self, columns: Sequence[str], coded: Sequence[str] = ()
-    ) -> Iterator[RecordBatch]:
-        """The rows of some columns; those `coded` may come dictionary-encoded."""
-
-
-class TableSource(Tabular):
+class TableSource:
     """A table in memory."""
 
     def __init__(self, table: Any, path: str | None = None) -> None:
@@ -247,7 +232,7 @@ class _Part:
                 first += rows.num_rows
 
 
-class ParquetSource(Tabular):
+class ParquetSource:
     """One table in Parquet files; folders called `column=value` are columns too."""
 
     def __init__(
@@ -273,11 +258,15 @@ class ParquetSource(Tabular):
     def batches(
         self, columns: Sequence[str], coded: Sequence[str] = ()
     ) -> Iterator[RecordBatch]:
-        """Row groups, file after file."""
+        """Row groups, file after file; columns of texts may come as codes."""
         texts = {"string", "large_string", "binary", "large_binary"}
         coded = [name for name in coded if str(self.schema.field(name).type) in texts]
         for part in self._parts:
             yield from part.batches(columns, coded)
+
+
+Tabular: TypeAlias = TableSource | ParquetSource
+"""A table whose columns can be read one by one."""
 
 
 def _folders(file: str) -> dict[str, str]:
