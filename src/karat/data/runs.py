@@ -404,8 +404,7 @@ _MET = {
     "duplicates": "{relevant document was|relevant documents were} retrieved more than "
     "once",
     "empty": "{query|queries} for which nothing was retrieved",
-    "extra": "{query of the run has no gold and was|queries of the run have no gold "
-    "and were} ignored",
+    "extra": "{query|queries} of the run {has|have} no gold and {was|were} ignored",
     "gaps": "{query has|queries have} ranks with gaps, which are kept",
     "repeats": "{query repeats|queries repeat} documents among their first "
     f"{TOP}; duplicates='collapse' lets the others move up",

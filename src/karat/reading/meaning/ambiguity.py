@@ -186,12 +186,10 @@ _RISING = (
     "as better"
 )
 _AGAINST = (
-    "{query has ranks that are not what its|queries have ranks that are not what their}"
-    " scores say; ordered by score, larger first; order='ascending' "
-    "(--order ascending) takes smaller as better, --map rank=RANK goes by rank"
+    "{query has|queries have} ranks that are not what {its|their} scores say; ordered "
+    "by score, larger first; order='ascending' (--order ascending) takes smaller as "
+    "better, --map rank=RANK goes by rank"
 )
-
-
 # What a distance of that name can be.
 _RANGES = {"cosine": (0.0, 2.0), "l2": (0.0, inf), "euclid": (0.0, inf)}
 

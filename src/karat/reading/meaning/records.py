@@ -76,10 +76,7 @@ from karat.reading.source import Notes, Source, placed
 
 # What runs beside a ranking, and whether more or less of it is better.
 _NUMBERS: Final = {"retrieved_scores": 1, "retrieved_distances": -1}
-_OTHERWISE = (
-    "{list is ranked in the order given; its|lists are ranked in the order given; "
-    "their}"
-)
+_OTHERWISE = "{list is|lists are} ranked in the order given; {its|their}"
 _RANKS = f"{_OTHERWISE} ranks say otherwise"
 _ORDER = (
     f"{_OTHERWISE} scores say otherwise (karat evaluate --order descending goes by "
@@ -113,7 +110,8 @@ def read_ranking(query: str, columns: Mapping[str, Any], notes: Notes) -> QueryR
     if isinstance(value, Mapping):
         scored = is_scores(value)
         inside = {} if scored or is_answer(value) else infer(map(str, value))
-        for inner in (inner for inner in inside if inner in RETRIEVED):
+        inner = next((ours for ours in inside if ours in RETRIEVED), None)
+        if inner is not None:
             return read_ranking(query, {inner: value[inside[inner]]}, notes)
         flat = all(v is None or isinstance(v, str | Number) for v in value.values())
         if scored or (flat and ask(value, (*IDS, *TEXTS)) is None):
@@ -347,11 +345,7 @@ class Samples:
         if self._gold or self._undecided:
             kinds: dict[str, Any] = self._gold
             gold = Gold(**kinds, order=tuple(self._places), name=source.name)
-        if (
-            source.mapping
-            and self._count
-            and (lacking := self._lacking(source.mapping))
-        ):
+        if self._count and (lacking := self._lacking(source.mapping)):
             self._notes.problem(lacking)
         if run is not None and (self._times or self._failures):
             latency = Latency(self._times) if self._times else None
