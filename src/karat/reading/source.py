@@ -182,20 +182,21 @@ class Batched(Iterator[tuple[int | None, Any]]):
     def __init__(self, batches: Batches, header: list[str] | None = None) -> None:
         self.batches = batches
         self.header = header
-        self._each = self._one_by_one()
+        self._each = (
+            pair for some in batches for pair in zip(*self.named(*some), strict=True)
+        )
 
     def __next__(self) -> tuple[int | None, Any]:
         return next(self._each)
 
-    def _one_by_one(self) -> Records:
-        """Each record; cells come under the names of their columns."""
-        for lines, rows in self.batches:
-            for line, row in zip(lines, rows, strict=True):
-                if self.header is None:
-                    yield line, row
-                else:
-                    cells = (cell or None for cell in row)
-                    yield line, dict(zip(self.header, cells, strict=True))
+    def named(
+        self, lines: Sequence[int | None], rows: list[Any]
+    ) -> tuple[Sequence[int | None], list[Any]]:
+        """The same lines with their cells under the names of the columns."""
+        if self.header is None:
+            return lines, rows
+        cells = ([cell or None for cell in row] for row in rows)
+        return lines, [dict(zip(self.header, row, strict=True)) for row in cells]
 
 
 def in_batches(records: Records) -> Batches:

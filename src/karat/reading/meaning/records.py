@@ -345,7 +345,8 @@ class Samples:
         if self._gold or self._undecided:
             kinds: dict[str, Any] = self._gold
             gold = Gold(**kinds, order=tuple(self._places), name=source.name)
-        if self._count and (lacking := self._lacking(source.mapping)):
+        lacking = self._lacking(source.mapping) if source.mapping else None
+        if lacking is not None and self._count:
             self._notes.problem(lacking)
         if run is not None and (self._times or self._failures):
             latency = Latency(self._times) if self._times else None

@@ -284,8 +284,10 @@ def _load_stream(records: Batched, source: Source, format: str) -> Dataset:
             return interpret(some[0], source, format)
         return _load_by_query(_numbered(values, source.notes), source, format)
     samples = Samples(source)
-    for line, record in batches:
-        samples.take(record, line)
+    for batch in batches.batches:
+        lines, rows = batches.named(*batch) if batches.header else batch
+        for line, record in zip(lines, rows, strict=True):
+            samples.take(record, line)
     return samples.finish(format)
 
 
