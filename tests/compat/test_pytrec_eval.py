@@ -145,8 +145,9 @@ def test_lines_are_parsed_alike() -> None:
     ],
 )
 def test_what_is_no_line_is_named(lines: list[str], why: str) -> None:
-    with pytest.raises((ValueError, AssertionError)):
-        original.parse_qrel(lines)
+    if __debug__:  # the original asserts, which -O leaves out
+        with pytest.raises((ValueError, AssertionError)):
+            original.parse_qrel(lines)
     with pytest.raises(KaratError, match=why):
         front.parse_qrel(lines)
 
