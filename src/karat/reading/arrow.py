@@ -121,7 +121,9 @@ def numbers_of(array: Any, place: Place) -> npt.NDArray[Any]:
     if not (types.is_integer(array.type) or types.is_floating(array.type)):
         raise place.error(f"must hold numbers, these are {array.type}")
     data = array.buffers()[1] or b""
-    dtype = array.type.to_pandas_dtype()
+    signed = "i" if types.is_signed_integer(array.type) else "u"
+    kind = "f" if types.is_floating(array.type) else signed
+    dtype = f"{kind}{array.type.bit_width // 8}"
     values = np.frombuffer(data, dtype)[array.offset :][: len(array)]
     if values.dtype.kind == "f" and not (finite := np.isfinite(values)).all():
         at = int(np.argmin(finite))
