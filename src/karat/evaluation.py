@@ -361,7 +361,11 @@ def _carry_out(prepared: Prepared, *, name: str | None, keep: int | None) -> Eva
     if keep is None:
         # Who matched by texts has read the whole run already, and looks at it next.
         keep = _KEPT if texts and not by_id else 0
-    matched = (notice for matches in found.values() for notice in matches.notices)
+    notices = [*noticed, *seen]
+    provenance: dict[str, Any] = {}
+    for matches in found.values():
+        notices += matches.notices
+        provenance |= matches.provenance
     # Plain labels are what the matcher of ids looked for: it has them already.
     bare = gold.is_plain and "id" in found and not (keep and gold.texts)
     return Evaluation(
@@ -379,11 +383,11 @@ def _carry_out(prepared: Prepared, *, name: str | None, keep: int | None) -> Eva
             "run": run.name,
             "gold": gold.name,
             **fields,
-            **{k: v for m in found.values() for k, v in m.provenance.items()},
+            **provenance,
             **run.provenance,
         },
         facts={q: _plain(facts[q]) for q in queries if q in facts} if facts else {},
-        notices=in_order((*noticed, *seen, *matched)),
+        notices=in_order(notices),
         labelled_by=gold.labellers(),
         own_k=own_k,
         kept=_top_documents(run, plan.policies, queries, keep) if keep else {},
@@ -437,15 +441,14 @@ def _plain(fact: Query) -> Query:
 def _top_documents(
     run: Run, policies: Policies, queries: Sequence[str], keep: int
 ) -> dict[str, tuple[Document, ...]]:
-    wanted = {*queries}
-    return {
-        query: tuple(
-            replace(document, metadata={}) if document.metadata else document
-            for document in documents[:keep]
-        )
-        for query, documents in run.rankings(policies)
-        if query in wanted
-    }
+    wanted, kept = {*queries}, {}
+    for query, documents in run.rankings(policies):
+        if query in wanted:
+            kept[query] = tuple(
+                replace(document, metadata={}) if document.metadata else document
+                for document in documents[:keep]
+            )
+    return kept
 
 
 def _refuse(

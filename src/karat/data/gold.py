@@ -299,21 +299,23 @@ def label_fingerprints(
 
     # What the encoder writes of plain labels, at a quarter of its time.
     pairs = zip(names, grades, strict=True)
-    rows = (
-        [f"[{encode_basestring(d)}, {g!r}]" for d, g in sorted(islice(pairs, n))]
-        for n in counts
-    )
     nothing = '"passages": [], "reference": null, "spans": []'
     before = '{"answers": [], "claims": [], "documents": ['
-    return _digests([f"{before}{', '.join(row)}], {nothing}}}" for row in rows])
+    texts = []
+    for count in counts:
+        own = sorted(islice(pairs, count))
+        row = ", ".join([f"[{encode_basestring(d)}, {g!r}]" for d, g in own])
+        texts.append(f"{before}{row}], {nothing}}}")
+    return _digests(texts)
 
 
 def _digests(texts: Iterable[str]) -> list[str]:
     # Loading this takes longer than scoring a small run, which needs none.
     from hashlib import sha256  # noqa: PLC0415
 
-    codes = [text.encode("utf-8", "surrogatepass") for text in texts]
-    return [sha256(code).hexdigest()[:16] for code in codes]
+    return [
+        sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16] for text in texts
+    ]
 
 
 def labeller_notices(labelled_by: Mapping[str, int]) -> tuple[Notice, ...]:

@@ -56,25 +56,26 @@ class Matches:
         default_factory=dict, metadata={"saved": False}
     )
 
-    def first_ranks(self) -> list[dict[str, int | None]]:
-        """The first rank of each gold item by name, query by query; None: not found.
+    def first_ranks(
+        self, places: Iterable[int] | None = None
+    ) -> list[dict[str, int | None]]:
+        """The first rank of each gold item by name; None: not found.
 
-        Items judged non-relevant are left out where nobody looked for them.
+        Query by query, or at these places. Items judged non-relevant are left out where
+        nobody looked for them.
         """
         hits = self.hits
-        first = hits.first_rank
-        known = [True] * len(first)
+        ranks, counts = hits.first_rank.tolist(), hits.gold_count.tolist()
+        looked_for = [True] * len(ranks)
         if not hits.judged:
-            known = (hits.gold_grade > 0).tolist()
-        rows = zip(self.items, first.tolist(), known, strict=True)
-        return [
-            {
-                name: rank or None
-                for name, rank, looked_for in (next(rows) for _ in range(count))
-                if looked_for
-            }
-            for count in hits.gold_count.tolist()
-        ]
+            looked_for = (hits.gold_grade > 0).tolist()
+        starts = [0, *accumulate(counts)]
+        rows = []
+        for place in range(len(counts)) if places is None else places:
+            own = slice(starts[place], starts[place + 1])
+            items = zip(self.items[own], ranks[own], looked_for[own], strict=True)
+            rows.append({name: rank or None for name, rank, there in items if there})
+        return rows
 
     def labels(self) -> list[dict[str, float]]:
         """The grade of each gold item by name, query by query."""

@@ -87,8 +87,11 @@ class Policies:
 
     def changes(self) -> dict[str, Any]:
         """The switches that differ from the native rules."""
-        pairs = ((f.name, getattr(self, f.name)) for f in fields(self))
-        return {k: v for k, v in pairs if v != getattr(_NATIVE, k)}
+        changed = {}
+        for name in self.__dataclass_fields__:
+            if (value := getattr(self, name)) != getattr(_NATIVE, name):
+                changed[name] = value
+        return changed
 
 
 CHOICES: dict[str, tuple[str, ...]] = {

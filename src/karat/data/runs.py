@@ -12,6 +12,8 @@ from collections.abc import (
 )
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from itertools import chain
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -93,11 +95,14 @@ class TopDocuments(Mapping[str, tuple[Document, ...]]):
     @classmethod
     def of(cls, documents: Mapping[str, Sequence[Document]]) -> "TopDocuments":
         """The documents by query as columns."""
-        every = [one for top in documents.values() for one in top]
-        columns = {name: [getattr(one, name) for one in every] for name in _DOCUMENT}
+        every = [*chain.from_iterable(documents.values())]
+        columns: dict[str, Any] = {}
+        for name in _DOCUMENT:
+            column = [*map(attrgetter(name), every)]
+            if not all(map(_NOTHING.__contains__, column)):
+                columns[name] = column
         count = np.array([*map(len, documents.values())], np.int64)
-        known = {n: c for n, c in columns.items() if any(v not in _NOTHING for v in c)}
-        return cls([*documents], count, **known)
+        return cls([*documents], count, **columns)
 
     @cached_property
     def _stretches(self) -> dict[str, tuple[int, int]]:

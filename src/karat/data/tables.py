@@ -74,17 +74,17 @@ class Table:
             if parts != [self]:
                 return "\n\n".join(part.as_text(width, styled=styled) for part in parts)
         bold, dim = (_BOLD, _DIM) if styled else ("{}", "{}")
+        lines: list[str] = []
         widths = self._widths()
-        head, *rows = (
-            [
+        for row in (self.columns, *self.rows):
+            cells = [
                 _padded(clean(cell), room, left=place in self.texts)
                 for place, (cell, room) in enumerate(zip(row, widths, strict=True))
             ]
-            for row in (self.columns, *self.rows)
-        )
-        lines = [dim.format(_GAP.join(head).rstrip())]
-        for first, *others in rows:
-            lines.append(_GAP.join([bold.format(first), *others]).rstrip())
+            if lines:
+                cells[0] = bold.format(cells[0])
+            lines.append(_GAP.join(cells).rstrip())
+        lines[0] = dim.format(lines[0])
         title = _wrapped(clean(self.title), width) if self.title else []
         notes = [line for note in self.notes for line in _wrapped(clean(note), width)]
         blocks = map(bold.format, title), lines, map(dim.format, notes)
@@ -92,8 +92,8 @@ class Table:
 
     def without_empty(self) -> "Table":
         """The table without the columns that have nothing in any row."""
-        every = range(len(self.columns))
-        return self._part([n for n in every if any(row[n] for row in self.rows)])
+        columns = enumerate(zip(*self.rows, strict=True))
+        return self._part([place for place, cells in columns if any(cells)])
 
     def same(self, names: Sequence[str]) -> dict[str, str]:
         """What those of the named columns say that say the same in every row."""
@@ -113,8 +113,8 @@ class Table:
         """The table with these of its columns only."""
         return replace(
             self,
-            columns=[self.columns[n] for n in places],
-            rows=[[row[n] for n in places] for row in self.rows],
+            columns=[*map(self.columns.__getitem__, places)],
+            rows=[[*map(row.__getitem__, places)] for row in self.rows],
             texts=[place for place, n in enumerate(places) if n in self.texts],
         )
 
@@ -122,7 +122,7 @@ class Table:
         """How wide each column may be where texts wrap; None if that is too narrow."""
         rooms = self._widths()
         texts = sorted(self.texts, key=rooms.__getitem__)
-        left = width - self.width + sum(rooms[place] for place in texts)
+        left = width - self.width + sum(map(rooms.__getitem__, texts))
         for count, place in enumerate(texts):
             # Short texts stay as they are, and long ones share the rest.
             fair = max(left // (len(texts) - count), _cells(self.columns[place]))
@@ -135,16 +135,14 @@ class Table:
 
     def _wrapped(self, rooms: Sequence[int]) -> "Table":
         """The table with as many lines for each row as its texts take."""
-        rows = []
+        rows: list[tuple[str, ...]] = []
         for row in self.rows:
-            cells = zip(row, rooms, strict=True)
-            lines = zip_longest(*(_lines(c, room) for c, room in cells), fillvalue="")
-            rows += [[*line] for line in lines]
+            rows += zip_longest(*map(_lines, row, rooms), fillvalue="")
         return replace(self, rows=rows)
 
     def _widths(self) -> list[int]:
         grid = zip(self.columns, *self.rows, strict=True)
-        return [max(_cells(clean(cell)) for cell in column) for column in grid]
+        return [max(map(_cells, map(clean, column))) for column in grid]
 
     def as_html(self) -> str:
         """The table for a notebook; every cell is escaped."""

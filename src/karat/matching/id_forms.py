@@ -53,7 +53,7 @@ def other_forms(wanted: set[str], ranking: Iterable[Any]) -> Iterator[OtherForm]
     for entry in ranking:
         name = entry.id if isinstance(entry, Document) else entry
         forms = ids.like(name) if isinstance(name, str) else iter(())
-        if isinstance(entry, Document):
+        if isinstance(entry, Document) and (entry.metadata or entry.source):
             forms = chain(forms, _fields(entry, name or str(entry.text)))
         for form in forms:
             if form.wanted in rest and form.wanted != name:
@@ -66,11 +66,12 @@ class _Forms:
 
     def __init__(self, wanted: Iterable[str]) -> None:
         self._plain = {_plain(name): name for name in wanted}
-        self._mended = {_plain(_mended(name)): name for name in self._plain.values()}
-        self._shorter = [
-            {key: name for base, name in self._plain.items() for key in form.keys(base)}
-            for form in _FORMS
-        ]
+        self._mended: dict[str, str] = {}
+        self._shorter: list[dict[str, str]] = [{} for _ in _FORMS]
+        for base, name in self._plain.items():
+            self._mended[_plain(_mended(name))] = name
+            for form, shorter in zip(_FORMS, self._shorter, strict=True):
+                shorter.update(dict.fromkeys(form.keys(base), name))
 
     def like(self, name: str) -> Iterator[OtherForm]:
         """The gold ids that an id may stand for, those most like it first."""

@@ -236,8 +236,10 @@ class Evaluation(SavedResult, Mapping[str, MetricScores]):
     @cached_property
     def usage(self) -> Usage:
         """Tokens that judges took for all queries, whenever they were paid."""
-        own = (u for m in self.matches.values() for u in m.usage.values())
-        return sum(own, Usage())
+        usage = Usage()
+        for matches in self.matches.values():
+            usage = sum(matches.usage.values(), usage)
+        return usage
 
     @cached_property
     def per_query(self) -> list[dict[str, Any]]:
@@ -311,7 +313,7 @@ class Evaluation(SavedResult, Mapping[str, MetricScores]):
 
     def notes(self) -> list[str]:
         """What a reader must know: warnings, and how the numbers came about."""
-        return [*(f"{n.kind}: {n}" for n in self.warnings), *self.remarks()]
+        return [*map("{0.kind}: {0}".format, self.warnings), *self.remarks()]
 
     def remarks(self) -> list[str]:
         """How the numbers came about, where it was not by default."""
@@ -438,8 +440,11 @@ def tagged(
 ) -> dict[str, list[int]]:
     """The places of each tag's queries, by what the first run says that knows them."""
     tags: dict[str, list[int]] = {}
+    facts: dict[str, Query] = {}
+    for run in runs:
+        facts = {**run.facts, **facts}
     for place, query in enumerate(runs[0].queries if queries is None else queries):
-        fact = next((run.facts[query] for run in runs if query in run.facts), None)
+        fact = facts.get(query)
         for tag in (fact.tags if fact else ()) or (UNTAGGED,):
             tags.setdefault(tag, []).append(place)
     return dict(sorted(tags.items()))

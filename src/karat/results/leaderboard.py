@@ -52,14 +52,22 @@ class Leaderboard(SavedResult, Mapping[str, Evaluation]):
         return len(self.evaluations)
 
     @property
+    def columns(self) -> dict[str, MetricScores]:
+        """The scores by each metric that any run has, of the last run that has it."""
+        columns: dict[str, MetricScores] = {}
+        for evaluation in self.evaluations.values():
+            columns |= evaluation.columns
+        return columns
+
+    @property
     def metrics(self) -> list[str]:
         """The metrics that any run was scored by."""
-        return list(dict.fromkeys(name for e in self.values() for name in e))
+        return [*self.columns]
 
     @property
     def leading(self) -> str:
         """The metric that runs are ordered and pictured by, the most telling one."""
-        return leading({name: e[name] for e in self.values() for name in e})
+        return leading(self.columns)
 
     def ranked(self, metric: str | None = None) -> list[Evaluation]:
         """The evaluations from best to worst, by the leading metric or another."""
@@ -136,8 +144,7 @@ def leading(columns: Mapping[str, MetricScores]) -> str:
 
     How much is judged says how good a run is only where nothing else does.
     """
-    asked = [name for name in columns if not name.startswith("judged@")] or [*columns]
-    return next((name for name in asked if not columns[name].binary), asked[0])
+    return min(columns, key=lambda n: (n.startswith("judged@"), columns[n].binary))
 
 
 def _order(evaluation: Evaluation, metric: str) -> float:

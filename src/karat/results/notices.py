@@ -25,7 +25,8 @@ _WERE = ("questions were", "question was")
 
 def derived_notices(result: "Evaluation") -> Iterator[Notice]:
     """Notices that follow from the result, and so hold for any part or union of it."""
-    yield from labeller_notices(result.labelled_by)
+    if result.labelled_by:
+        yield from labeller_notices(result.labelled_by)
     good, size = good_questions(result.facts.values()) if result.facts else (0, 0)
     if size:
         yield checked_notice(good, size)
@@ -38,7 +39,9 @@ def derived_notices(result: "Evaluation") -> Iterator[Notice]:
     yield from _depth(result)
     if result.missing.any():
         yield _missing(result)
-    failed = {r: why for c in result.columns.values() for r, why in c.failures.items()}
+    failed: dict[int, str] = {}
+    for column in result.columns.values():
+        failed |= column.failures
     if failed:
         yield _failed(failed, result.queries)
     if result.ranges:
@@ -108,19 +111,23 @@ def _depth(result: "Evaluation") -> Iterator[Notice]:
     if found is None or np.count_nonzero(there) < _ENOUGH:
         return
     held = found.hits.retrieved[there]
-    deepest = {name: column.depth or 0 for name, column in result.columns.items()}
-    name = max(deepest, key=deepest.__getitem__, default="")
+    name, deepest = "", 0
+    for label, column in result.columns.items():
+        if (depth := column.depth or 0) > deepest:
+            name, deepest = label, depth
     most = int(np.quantile(held, _NEARLY_ALL, method="inverted_cdf"))
-    if name and 0 < most < deepest[name]:
-        short = int(np.count_nonzero(held < deepest[name]))
+    if 0 < most < deepest:
+        short = int(np.count_nonzero(held < deepest))
         reads = f"fewer documents than {name} reads"
         yield Notice("depth", short, f"queries hold {reads}, nearly all {most} or less")
 
 
 def _scales(found: Iterable[Matches]) -> Iterator[Notice]:
     """A notice where the lowest labels may mean no, as of stars or probabilities."""
-    grades = {matches.hits.grade_range: matches.hits for matches in found}
-    for (low, high), hits in grades.items():
+    scales = {}
+    for matches in found:
+        scales[matches.hits.grade_range] = matches.hits
+    for (low, high), hits in scales.items():
         if low > 0 and (high >= _STARS or low < _HALF < high):
             scale = f"have grades from {low:g} to {high:g} and none is 0"
             why = "all count as relevant; --threshold names the first grade that does"
