@@ -17,7 +17,7 @@ from karat.judging.claims import Claims
 from karat.judging.session import DryRun, JudgeSession
 from karat.llm.limits import JOURNAL, Budget, Prices, Progress, Settings
 from karat.llm.openai_client import OpenAIClient
-from karat.reports.terminal import RunBar, can_show_bar
+from karat.reports.terminal import RunBar, is_plain
 
 _INTERRUPTED = 130
 _TERMINATED = 143
@@ -56,7 +56,7 @@ class JudgingProgress:
         self._runs[-1] = progress
         self._bar(progress)
         now = time.monotonic()
-        if now - self._said >= _SECONDS_BETWEEN_LINES and not can_show_bar():
+        if now - self._said >= _SECONDS_BETWEEN_LINES and is_plain(sys.stderr):
             self._said = now
             remark(str(progress))
 

@@ -7,6 +7,7 @@ another kind draws them with the same functions.
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from karat.reports.drawing import (
     COLOURS,
@@ -45,7 +46,7 @@ _VERDICTS = {
     "undecided": (_GREY, f"{_CIRCLE}M-2.5 0a2.5 2.5 0 1 1 5 0a2.5 2.5 0 1 1 -5 0z"),
     "": (0, _CIRCLE),
 }
-_KEY = '<rect class="k-bar {}" opacity="{:.2f}" width="12" height="12" rx="2"/>'
+_KEY = '<rect class="k-bar {}" opacity="1.00" width="12" height="12" rx="2"/>'
 
 
 def _dash(place: int) -> str:
@@ -81,13 +82,20 @@ def draw_lines(
     Of more lines than colours tell apart only the first have one, and names stand at
     their ends.
     """
-    xs = sorted({float(one) for line in lines for one in line.xs}) or [1.0]
     many = len(lines) > FOREGROUND
-    keys = [
-        f'<path class="k-line k-l{n % len(COLOURS)}" d="M0 6h14"{_dash(n)}/>'
-        for n in range(len(lines))
-    ]
-    legend, top = ("", 40.0) if many else legend_of([one.name for one in lines], keys)
+    names, keys, told, every = [], [], [], set()
+    for place, line in enumerate(lines):
+        names.append(line.name)
+        style = f"k-line k-l{place % len(COLOURS)}"
+        keys.append(f'<path class="{style}" d="M0 6h14"{_dash(place)}/>')
+        pairs = ", ".join(
+            f"{short_number(y)} at {short_number(x)}"
+            for x, y in zip(line.xs, line.ys, strict=True)
+        )
+        told.append(f"{line.name}: {pairs}.")
+        every |= {*map(float, line.xs)}
+    xs = sorted(every) or [1.0]
+    legend, top = ("", 40.0) if many else legend_of(names, keys)
     frame = Frame.around(xs, bounds, top, margin=_NAMES if many else RIGHT)
     # About ten of the numbers have room to be written out.
     some = xs[:: -(-len(xs) // 10)]
@@ -111,15 +119,6 @@ def draw_lines(
             )
     if many:
         marks += _names_at_ends(frame, lines)
-    told = (
-        f"{line.name}: "
-        + ", ".join(
-            f"{short_number(b)} at {short_number(a)}"
-            for a, b in zip(line.xs, line.ys, strict=True)
-        )
-        + "."
-        for line in lines
-    )
     return chart_of(title, " ".join(told), marks, frame.bottom + 40)
 
 
@@ -222,7 +221,7 @@ def draw_pairs(
             f"{escaped(queries[0])}{more}</title></circle>"
         )
     told = [f"{count} {kind}" for kind, count in counts.items() if count]
-    keys = [_KEY.format(f"k-f{kinds[kind]}", 1) for kind in counts if counts[kind]]
+    keys = [_KEY.format(f"k-f{kinds[kind]}") for kind in counts if counts[kind]]
     legend, _ = legend_of(told, keys) if len(told) > 1 else ("", 0)
     ticks = ticks_between(low, high)
     ends = frame.path([(low, low), (high, high)])
@@ -255,8 +254,8 @@ def draw_histogram(
         for value in values:
             share = (value - low) / (high - low)
             own[min(max(int(share * _BINS + 1e-9), 0), _BINS - 1)] += 1
-    most = max((max(own) for own in counts.values()), default=0) or 1
-    keys = [_KEY.format(f"k-f{n % len(COLOURS)}", 1) for n in range(len(counts))]
+    most = max(map(max, counts.values()), default=0) or 1
+    keys = [_KEY.format(f"k-f{n % len(COLOURS)}") for n in range(len(counts))]
     legend, top = legend_of([*counts], keys)
     edges = [low + (high - low) * place / _BINS for place in range(_BINS + 1)]
     frame = Frame.around([low, high], (0.0, float(most)), top, straight=True)
@@ -265,9 +264,11 @@ def draw_histogram(
         frame.axes(edges[:: _BINS // 5], ticks_between(0, most), "score"),
     ]
     room = (frame.at(edges[1], 0)[0] - frame.at(low, 0)[0]) * 0.88
-    for place, own in enumerate(counts.values()):
-        wide = room / len(counts)
+    told = []
+    for place, (name, own) in enumerate(counts.items()):
+        wide, some = room / len(counts), []
         for edge, count in zip(edges, own, strict=False):
+            some += [f"{count} from {short_number(edge)}"] if count else []
             left, up = frame.at(edge, count)
             left += room * 0.06 + wide * place
             marks.append(
@@ -275,15 +276,7 @@ def draw_histogram(
                 f'y="{up}" width="{max(wide - 1, 1):.1f}" '
                 f'height="{max(frame.bottom - up, 0):.1f}"/>'
             )
-    told = (
-        f"{name}: "
-        + ", ".join(
-            f"{count} from {short_number(edge)}"
-            for edge, count in zip(edges, own, strict=False)
-            if count
-        )
-        for name, own in counts.items()
-    )
+        told.append(f"{name}: {', '.join(some)}")
     return chart_of(title, f"{'; '.join(told)}.", marks, frame.bottom + 40)
 
 
@@ -293,15 +286,17 @@ def draw_bars(rows: Mapping[str, Mapping[str, float]], *, title: str) -> Chart:
     The first part is what was reached, and the others are what it lacks, each with
     its number: below the bar where there is no room for it.
     """
-    parts = [*dict.fromkeys(part for row in rows.values() for part in row)]
+    parts = [*dict.fromkeys(chain.from_iterable(rows.values()))]
     fills = [*_PARTS[: len(parts) - 1], "k-rest"]
-    legend, top = legend_of(parts, [_KEY.format(fill, 1) for fill in fills])
+    legend, top = legend_of(parts, [*map(_KEY.format, fills)])
     names = short_names([*rows], _ROW_NAME)
     wide = max(map(len, names), default=0) * LETTER + 10
-    marks = [legend]
-    for line, (name, row) in enumerate(zip(names, rows.values(), strict=True)):
+    marks, told = [legend], []
+    for line, ((run, row), name) in enumerate(zip(rows.items(), names, strict=True)):
         up, left = top + line * _BAR, wide
         narrow = []
+        shares = ", ".join(map("{} {:.3f}".format, row, row.values()))
+        told.append(f"{run}: {shares}")
         marks.append(text_at(wide - 8, up + 16, name, "end", "k-ink"))
         for place, part in enumerate(parts):
             share = max(row.get(part, 0.0), 0.0)
@@ -319,10 +314,6 @@ def draw_bars(rows: Mapping[str, Mapping[str, float]], *, title: str) -> Chart:
                 narrow.append(f"{part} {share:.3f}")
             left += long
         marks.append(text_at(WIDTH - RIGHT, up + 36, ", ".join(narrow), "end"))
-    told = (
-        f"{name}: " + ", ".join(f"{part} {share:.3f}" for part, share in row.items())
-        for name, row in rows.items()
-    )
     return chart_of(title, f"{'; '.join(told)}.", marks, top + len(rows) * _BAR + 6)
 
 

@@ -12,14 +12,15 @@ import json
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from functools import cached_property
-from itertools import chain, pairwise
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from itertools import chain, pairwise, repeat
+from operator import attrgetter
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from karat.data.arrays import Ints
 from karat.data.gold import KINDS, Gold
+from karat.data.hits import Coverage
 from karat.data.judgements import Verdict
 from karat.data.matches import Matches
 from karat.data.memory_runs import DocumentRun
@@ -30,7 +31,6 @@ from karat.matching import read_matcher
 from karat.results.evaluation import Evaluation
 from karat.results.leaderboard import Leaderboard
 
-T = TypeVar("T")
 Notes: TypeAlias = Mapping[str, Mapping[str, Sequence[str]]]
 """Sentences on gold items, by query and item."""
 
@@ -74,43 +74,49 @@ class Details:
         self.board = board
         self.notes = notes or {}
         self.causes = causes or {}
-        left = _EVIDENCE // max(len(board), 1)
-        # Every document and gold text, once; elsewhere it goes by its number.
-        self.texts: dict[Text, int] = {}
-        self.systems = [_System(one, left, self.texts) for one in board.values()]
-        self.by_id = {name: n for (name, text), n in self.texts.items() if text}
         self.facts: dict[str, Query] = {}
         self.queries: list[str] = []
         for one in board.values():
             self.facts = {**one.facts, **self.facts}
             self.queries += one.queries
         self.queries = [*dict.fromkeys(self.queries)]
+        left = _EVIDENCE // max(len(board), 1)
+        # Every document and gold text, once; elsewhere it goes by its number.
+        self.texts: dict[Text, int] = {}
+        self.systems = [_System(one, left, self.texts) for one in board.values()]
+        self.by_id = {name: n for (name, text), n in self.texts.items() if text}
 
     def table(self) -> dict[str, Any]:
         """What the table of queries is made of, column by column."""
-        known = [self.facts.get(query) for query in self.queries]
-        tags = [fact.tags if fact else () for fact in known]
-        causes = [self.causes.get(query, ()) for query in self.queries]
-        columns = {n: c for one in self.board.values() for n, c in one.columns.items()}
+        questions, tags, causes = [], [], []
+        for query in self.queries:
+            fact = self.facts.get(query) or Query(query)
+            questions.append((fact.text or "")[:_QUESTION])
+            tags.append(fact.tags)
+            causes.append(self.causes.get(query, ()))
+        columns = self.board.columns
+        scores, first, status, plain = [], [], [], True
+        for system in self.systems:
+            places = map(system.places.get, self.queries, repeat(-1))
+            rows = np.array([*places], np.int64)
+            scores.append([system.column(metric, rows) for metric in columns])
+            first.append(system.first_relevant(rows))
+            status.append(system.statuses(rows))
+            plain = plain and system.plain
         return {
             "size": _BLOCK,
             "systems": [*self.board],
             "metrics": [*columns],
-            "signs": [_SIGNS[column.higher_is_better] for column in columns.values()],
+            "signs": [_SIGNS[one.higher_is_better] for one in columns.values()],
             "leading": self.board.leading if columns else "",
             "queries": self.queries,
-            "questions": [
-                (fact.text or "")[:_QUESTION] if fact else "" for fact in known
-            ],
+            "questions": questions,
             "facets": {"tag": _numbered(tags), "cause": _numbered(causes)},
-            "scores": [
-                [system.column(metric, self.queries) for metric in columns]
-                for system in self.systems
-            ],
-            "first": [system.first_relevant(self.queries) for system in self.systems],
-            "status": [system.statuses(self.queries) for system in self.systems],
+            "scores": scores,
+            "first": first,
+            "status": status,
             "grades": self._grades(),
-            "plain": all(system.plain for system in self.systems),
+            "plain": plain,
         }
 
     def query(self, query: str) -> tuple[dict[str, Any], Sequence[Text]]:
@@ -126,7 +132,7 @@ class Details:
         highest = max(own)
         if highest < 1:
             return [*_GRADES]
-        whole = all(grade == int(grade) for grade in own) and highest <= _TOP_GRADE
+        whole = all(map(float.is_integer, own)) and highest <= _TOP_GRADE
         return [*map(float, range(int(highest) + 1))] if whole else sorted(own)
 
     def packed(self, budget: int = BUDGET) -> Packed:
@@ -153,7 +159,7 @@ class Details:
             what = f"cut to {longest} characters" if longest else "left out"
             limit = f"{budget // 1_000_000} MB"
             told.append(f"Texts are {what}, to keep the page below {limit}.")
-        if any(system.left < 0 for system in self.systems):
+        if min(map(attrgetter("left"), self.systems), default=0) < 0:
             told.append("There is too much text to mark the words that count in all.")
         return Packed(rows, texts, starts, " ".join(told))
 
@@ -178,20 +184,18 @@ class Details:
 
     def _row(self, query: str) -> dict[str, Any]:
         fact = self.facts.get(query)
-        known = next(system for system in self.systems if query in system.places)
-        said = known.gold_texts(query)
-        row: dict[str, Any] = {
-            "gold": [
-                [
-                    *(name, grade),
-                    self.texts.get((None, said[name]))
-                    if name in said
-                    else self.by_id.get(name),
-                ]
-                for name, grade in known.items(query)
-            ],
-            "systems": [system.row(query) for system in self.systems],
-        }
+        gold, systems = None, []
+        for system in self.systems:
+            systems.append(system.row(query))
+            if gold is None and query in system.places:
+                gold = []
+                said = system.said.get(query, {})
+                for name, grade in system.items(query):
+                    number = self.by_id.get(name)
+                    if name in said:
+                        number = self.texts.get((None, said[name]))
+                    gold.append([name, grade, number])
+        row: dict[str, Any] = {"gold": gold, "systems": systems}
         if fact is not None and len(fact.text or "") > _QUESTION:
             row["question"] = fact.text
         if query in self.notes:
@@ -208,7 +212,7 @@ def _numbered(rows: Sequence[Sequence[str]]) -> dict[str, Any]:
     """The names in rows, each once and in order, and which of them each row has."""
     names = sorted({*chain.from_iterable(rows)})
     places = {name: place for place, name in enumerate(names)}
-    return {"names": names, "rows": [[places[name] for name in row] for row in rows]}
+    return {"names": names, "rows": [[*map(places.get, row)] for row in rows]}
 
 
 def compressed(value: Any) -> str:
@@ -243,9 +247,23 @@ class _System:
         labels = evaluation.labels or Gold()
         for pair in labels.texts.items():
             texts.setdefault(pair, len(texts))
-        for query in evaluation.queries:
-            for text in self.gold_texts(query).values():
-                texts.setdefault((None, text), len(texts))
+        self.verdicts: dict[int, Sequence[Verdict]] = {}
+        for matches in evaluation.matches.values():
+            for place, verdicts in matches.verdicts.items():
+                if verdicts:
+                    self.verdicts.setdefault(place, verdicts)
+        self.said: dict[str, dict[str, str]] = {}
+        if self.verdicts or evaluation.labels is not None:
+            self.said = _gold_texts(labels, evaluation.queries, self.verdicts)
+        for text in chain.from_iterable(map(dict.values, self.said.values())):
+            texts.setdefault((None, text), len(texts))
+        # Where the items and the hits of each query begin.
+        self.items_from = self.hits_from = [0] * (len(evaluation.queries) + 1)
+        if self.matches is not None:
+            hits = self.matches.hits
+            self.items_from = [0, *hits.gold_count.cumsum().tolist()]
+            ends = np.searchsorted(hits.query, np.arange(hits.size + 1))
+            self.hits_from = ends.tolist()
 
     @property
     def plain(self) -> bool:
@@ -254,91 +272,59 @@ class _System:
         plain = labels is None or labels.is_plain
         return self.matcher == "id" and plain and not self.one.policies.changes()
 
-    def _of(self, queries: Sequence[str], values: Sequence[T], otherwise: T) -> list[T]:
-        """The values of these queries, of which this run may lack some."""
-        places = (self.places.get(query) for query in queries)
-        return [otherwise if place is None else values[place] for place in places]
-
-    def column(self, metric: str, queries: Sequence[str]) -> list[float | None]:
-        """The scores of each query, as people read them; None without one."""
+    def column(self, metric: str, rows: Ints) -> list[float | None]:
+        """The scores of queries, as people read them; None without one."""
         if metric not in self.one:
-            return [None] * len(queries)
-        values = self.one[metric].scores.tolist()
-        scores = [None if math.isnan(score) else round(score, 6) for score in values]
-        return self._of(queries, scores, None)
+            return [None] * len(rows)
+        scores = np.append(self.one[metric].scores, np.nan)[rows].tolist()
+        return [None if math.isnan(score) else round(score, 6) for score in scores]
 
-    def first_relevant(self, queries: Sequence[str]) -> list[int]:
+    def first_relevant(self, rows: Ints) -> list[int]:
         """The rank of the first relevant item of each query; 0 without one."""
         if self.matches is None:
-            return [0] * len(queries)
+            return [0] * len(rows)
         credits = self.matches.hits.credits(self.one.policies.threshold)
-        first = np.zeros(self.matches.hits.size, np.int64)
+        first = np.zeros(self.matches.hits.size + 1, np.int64)
         first[credits.query[::-1]] = credits.rank[::-1]
-        return self._of(queries, first.tolist(), 0)
+        ranks: list[int] = first[rows].tolist()
+        return ranks
 
-    def statuses(self, queries: Sequence[str]) -> dict[int, str]:
+    def statuses(self, rows: Ints) -> dict[int, str]:
         """What is the matter with a query, by its place, where something is."""
-        one = self.one
-        failed = {
-            one.queries[row]: f"failed: {why}"
-            for column in one.columns.values()
-            for row, why in column.failures.items()
-        }
-        missing = enumerate(self._of(queries, one.missing.tolist(), otherwise=True))
-        told = {place: "missing from the run" for place, absent in missing if absent}
-        places = enumerate(queries)
-        return told | {n: failed[query] for n, query in places if query in failed}
-
-    @cached_property
-    def _starts(self) -> tuple[list[int], list[int]]:
-        """Where the items and the hits of each query begin."""
-        assert self.matches is not None  # noqa: S101
-        hits = self.matches.hits
-        items = np.concatenate(([0], hits.gold_count.cumsum()))
-        rows = np.searchsorted(hits.query, np.arange(hits.size + 1))
-        return items.tolist(), rows.tolist()
+        absent = np.flatnonzero(np.append(self.one.missing, True)[rows])
+        told = dict.fromkeys(absent.tolist(), "missing from the run")
+        failures: dict[int, str] = {}
+        for column in self.one.columns.values():
+            failures |= column.failures
+        for place, row in enumerate(rows.tolist()):
+            if row in failures:
+                told[place] = f"failed: {failures[row]}"
+        return told
 
     def items(self, query: str) -> list[tuple[str, float]]:
         if self.matches is None:
             return []
         place = self.places[query]
-        own = slice(*self._starts[0][place : place + 2])
+        own = slice(*self.items_from[place : place + 2])
         grades = self.matches.hits.gold_grade[own].tolist()
         return [*zip(self.matches.items[own], grades, strict=True)]
-
-    def _found(self, query: str) -> list[tuple[int, int]]:
-        """The hits of a query: at which rank which of its items was found."""
-        if self.matches is None or self.matches.hits.item is None:
-            return []
-        place, hits = self.places[query], self.matches.hits
-        rows = slice(*self._starts[1][place : place + 2])
-        items = self.matches.hits.item[rows] - self._starts[0][place]
-        return [*zip(hits.rank[rows].tolist(), items.tolist(), strict=True)]
-
-    def gold_texts(self, query: str) -> dict[str, str]:
-        """What gold items say, where the labels are at hand."""
-        labels = self.one.labels or Gold()
-        rows = (getattr(labels, kind).get(query, ()) for kind in KINDS[1:])
-        said = {item.id: item.text for row in rows for item in row if item.text}
-        return said | {v.claim: v.text for v in self._verdicts(query) if v.text}
-
-    def _verdicts(self, query: str) -> Sequence[Verdict]:
-        place = self.places[query]
-        judged = (m.verdicts.get(place) for m in self.one.matches.values())
-        return next((verdicts for verdicts in judged if verdicts), ())
 
     def row(self, query: str) -> dict[str, Any] | None:
         """The ranking of a query, which items were found at which ranks, and why."""
         if query not in self.places:
             return None
+        place = self.places[query]
+        found: list[tuple[int, int]] = []
+        if self.matches is not None and self.matches.hits.item is not None:
+            hits = slice(*self.hits_from[place : place + 2])
+            ranks = self.matches.hits.rank[hits].tolist()
+            items = self.matches.hits.item[hits] - self.items_from[place]
+            found = [*zip(ranks, items.tolist(), strict=True)]
         own = slice(*self.stretches.get(query, (0, 0)))
-        row: dict[str, Any] = {
-            "ranking": self.numbers[own],
-            "found": self._found(query),
-        }
+        row: dict[str, Any] = {"ranking": self.numbers[own], "found": found}
         if self.scores:
             row["scores"] = [*self.scores[own]]
-        if verdicts := self._verdicts(query):
+        if verdicts := self.verdicts.get(place):
             row["verdicts"] = [
                 [
                     *(v.claim, v.text, v.label),
@@ -347,22 +333,22 @@ class _System:
                 ]
                 for v in verdicts
             ]
-        if evidence := self._evidence(query):
-            row["evidence"] = evidence
+        coverage = self.matches.hits.coverage if self.matches else None
+        if coverage is not None and self.one.labels is not None:
+            evidence = self._evidence(query, coverage)
+            row |= {"evidence": evidence} if evidence else {}
         return row
 
-    def _evidence(self, query: str) -> list[list[Any]]:
+    def _evidence(self, query: str, coverage: Coverage) -> list[list[Any]]:
         """Which characters of which document speak for which gold item."""
-        coverage = self.matches.hits.coverage if self.matches else None
-        if self.one.labels is None or coverage is None:
-            return []
         kept = self.one.kept.get(query, ())
         if not any(document.text for document in kept):
             return []
         place = self.places[query]
-        own = slice(*np.searchsorted(coverage.item, self._starts[0][place : place + 2]))
+        items = self.items_from[place : place + 2]
+        own = slice(*np.searchsorted(coverage.item, items))
         rises = zip(
-            (coverage.item[own] - self._starts[0][place]).tolist(),
+            (coverage.item[own] - items[0]).tolist(),
             coverage.item_rank[own].tolist(),
             coverage.share[own].tolist(),
             strict=True,
@@ -376,7 +362,7 @@ class _System:
         kept: Sequence[Document],
     ) -> list[list[Any]]:
         """Where gold stands in documents word for word; else the matcher is asked."""
-        said, items = self.gold_texts(query), self.items(query)
+        said, items = self.said.get(query, {}), self.items(query)
         found = []
         for item, rank, share in rises:
             name = items[item][0]
@@ -397,6 +383,21 @@ class _System:
             [e.rank, e.item, [*map(list, e.text)], round(e.share, 4), list(e.differs)]
             for e in matcher.evidence(run, labels, query)
         ]
+
+
+def _gold_texts(
+    labels: Gold, queries: Sequence[str], verdicts: Mapping[int, Sequence[Verdict]]
+) -> dict[str, dict[str, str]]:
+    """What gold items say by query and item, where the labels are at hand."""
+    kinds = [getattr(labels, kind) for kind in KINDS[1:]]
+    said: dict[str, dict[str, str]] = {}
+    for place, query in enumerate(queries):
+        own: dict[str, str] = {}
+        for kind in kinds:
+            own |= {item.id: item.text for item in kind.get(query, ()) if item.text}
+        own |= {one.claim: one.text for one in verdicts.get(place, ()) if one.text}
+        said[query] = own
+    return said
 
 
 def _cut(text: str | None, longest: int) -> str | None:

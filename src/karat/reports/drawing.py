@@ -166,8 +166,7 @@ class Frame:
 
     def path(self, points: Sequence[tuple[float, float]]) -> str:
         """A line through pairs of numbers."""
-        pairs = (self.at(*point) for point in points)
-        return "M" + "L".join(f"{left} {down}" for left, down in pairs)
+        return "M" + "L".join(["{} {}".format(*self.at(*point)) for point in points])
 
     def axes(
         self, across: Sequence[float], up: Sequence[float], x: str, y: str = ""
@@ -263,7 +262,10 @@ def ticks_between(low: float, high: float) -> list[float]:
     """Round numbers from low to high, about five."""
     rough = (high - low) / 5 or 1.0
     power = 10.0 ** math.floor(math.log10(rough))
-    step = next(s * power for s in (1, 2, 2.5, 5, 10) if s * power >= rough * 0.999)
+    for round_one in (1, 2, 2.5, 5, 10):
+        step = round_one * power
+        if step >= rough * 0.999:
+            break
     first = math.ceil(low / step - 1e-9)
     last = math.floor(high / step + 1e-9)
     return [round(place * step, 10) for place in range(first, last + 1)]

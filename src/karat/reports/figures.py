@@ -3,6 +3,8 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
+from operator import attrgetter
 
 import numpy as np
 
@@ -78,23 +80,20 @@ def _curve(board: Leaderboard, metric: str) -> Chart | None:
     spelling = parse(metric)
     lines = []
     for name, evaluation in board.items():
-        found = _deepest(evaluation, metric)
-        ks = [k for k in _STEPS if k < found] + [found] if found else []
-        columns = []
-        for k in ks:
+        deepest = _deepest(evaluation, metric)
+        points = []
+        for k in sorted({*_STEPS, deepest}):
+            if not 0 < k <= deepest:
+                continue
             try:
-                columns.append(evaluation.score(str(replace(spelling, k=k))))
+                column = evaluation.score(str(replace(spelling, k=k)))
             except UsageError:
                 return None
-        known = [
-            (k, c.mean, c.interval or (c.mean, c.mean))
-            for k, c in zip(ks, columns, strict=True)
-            if c.n
-        ]
-        if len(known) > 1:
-            at, means, bands = zip(*known, strict=True)
-            low, high = zip(*bands, strict=True)
-            lines.append(Line(name, at, means, low, high))
+            mean = column.mean
+            if column.n:
+                points.append((k, mean, *(column.interval or (mean, mean))))
+        if len(points) > 1:
+            lines.append(Line(name, *zip(*points, strict=True)))
     if not lines:
         return None
     # The baseline and the best are told apart by colour, where not all can be.
@@ -102,7 +101,7 @@ def _curve(board: Leaderboard, metric: str) -> Chart | None:
     lines = [first, *sorted(others, key=lambda line: -line.ys[-1])]
     lines = lines if len(lines) > FOREGROUND else [first, *others]
     family = replace(spelling, k=None)
-    highest = max((v for line in lines for v in line.high), default=1.0)
+    highest = max(chain.from_iterable(map(attrgetter("high"), lines)))
     bounds = (0.0, 1.0) if highest <= 1.0 else (0.0, highest)
     return draw_lines(lines, title=f"{family} over k", x="k", bounds=bounds)
 
@@ -137,17 +136,20 @@ def _means(board: Leaderboard, metric: str) -> Chart | None:
 
 
 def _distribution(board: Leaderboard, metric: str) -> Chart | None:
-    known = [n for n, one in board.items() if metric in one and one[metric].n]
-    best = sorted(known[1:], key=lambda name: -board[name][metric].mean)
-    shown = [*known[:1], *best][:FOREGROUND] if len(known) > FOREGROUND else known
-    scores = {name: board[name][metric].defined.tolist() for name in shown}
-    limits = [board[name][metric].bounds for name in scores]
-    values = [value for own in scores.values() for value in own]
-    if not values:
+    columns = {n: e[metric] for n, e in board.items() if metric in e and e[metric].n}
+    if not columns:
         return None
-    ends = [end for pair in limits for end in pair if math.isfinite(end)]
-    low, high = min(*ends, *values), max(*ends, *values)
-    some = f", {len(scores)} of {len(known)} runs" if len(scores) < len(known) else ""
+    shown = [*columns]
+    if len(shown) > FOREGROUND:
+        first, *others = shown
+        others.sort(key=lambda name: -columns[name].mean)
+        shown = [first, *others][:FOREGROUND]
+    scores, ends = {}, []
+    for name in shown:
+        scores[name] = columns[name].defined.tolist()
+        ends += [*filter(math.isfinite, columns[name].bounds), *scores[name]]
+    low, high = min(ends), max(ends)
+    some = f", {len(shown)} of {len(columns)} runs" if len(shown) < len(columns) else ""
     title = f"{metric}: queries by score{some}"
     return draw_histogram(scores, title=title, bounds=(low, max(high, low + 1e-9)))
 
@@ -171,7 +173,7 @@ def _headroom(board: Leaderboard, metric: str, k: int | None = None) -> Chart | 
         places = np.arange(len(evaluation.queries))
         parts = headroom(gains_of(matches, places, evaluation.policies.threshold), k)
         if means := parts.means():
-            rows[name] = {text: means[part] for part, text in names.items()}
+            rows[name] = dict(zip(names.values(), means.values(), strict=True))
     return draw_bars(rows, title="what is missing, and where") if rows else None
 
 
@@ -187,7 +189,7 @@ def changes_of(
         drawn += [_pairs(baseline, one, metric), moves(baseline, one, metric)]
     board = Leaderboard({one.run: one for one in (baseline, *candidates)})
     drawn.append(_headroom(board, metric, k))
-    return [chart for chart in drawn if chart is not None]
+    return [*filter(None, drawn)]
 
 
 def _pairs(baseline: Evaluation, candidate: Evaluation, metric: str) -> Chart | None:
@@ -309,16 +311,20 @@ def all_charts(board: Leaderboard, *, compared: bool = False) -> Sequence[Chart]
     What each run lacks is left to `changes_of` where runs are compared.
     """
     metrics = [m for m in board.metrics if not m.startswith("judged@")]
-    metrics.sort(key=lambda metric: metric != board.leading)
+    if metrics:
+        metrics = [*dict.fromkeys([board.leading, *metrics])]
     drawn: list[Chart | None] = []
     if len(board) > 1 and metrics:
         drawn.append(_means(board, metrics[0]))
         drawn.append(_by_latency(board, metrics[0]))
     # One curve says what others would: of nDCG, which the hits give at every k.
-    cut = [m for m in _with_cutoff(board) if m.startswith("ndcg")]
-    curves = (_curve(board, m) for m in (*cut, "ndcg@10", *_with_cutoff(board)))
-    drawn.append(next((chart for chart in curves if chart is not None), None))
+    families = _with_cutoff(board)
+    cut = [metric for metric in families if metric.startswith("ndcg")]
+    for metric in (*cut, "ndcg@10", *families):
+        drawn.append(_curve(board, metric))
+        if drawn[-1] is not None:
+            break
     if metrics:
         drawn.append(_distribution(board, metrics[0]))
         drawn += [] if compared else [_headroom(board, (cut or metrics)[0])]
-    return [chart for chart in drawn if chart is not None]
+    return [*filter(None, drawn)]

@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from hashlib import sha256
 from importlib.resources import files
 from itertools import zip_longest
@@ -32,16 +32,13 @@ class Markup(str):
 
 def tag(name: str, *inside: str, **attributes: str | bool) -> Markup:
     """An element; whatever is not markup is text."""
-    shown = "".join(
-        f" {key.strip('_').replace('_', '-')}"
-        + ("" if value is True else f'="{html.escape(str(value))}"')
-        for key, value in attributes.items()
-        if value is not False
-    )
-    body = "".join(
-        part if isinstance(part, Markup) else html.escape(clean(part))
-        for part in inside
-    )
+    shown, body = "", ""
+    for key, value in attributes.items():
+        if value is not False:
+            shown += f" {key.strip('_').replace('_', '-')}"
+            shown += "" if value is True else f'="{html.escape(str(value))}"'
+    for part in inside:
+        body += part if isinstance(part, Markup) else html.escape(clean(part))
     return Markup(f"<{name}{shown}>{body}</{name}>")
 
 
@@ -73,6 +70,11 @@ def page(
         f"default-src 'none'; script-src {_digest(script)}; "
         f"style-src {_digest(style)}; base-uri 'none'; form-action 'none'"
     )
+    told = os.environ.get("SOURCE_DATE_EPOCH", "")
+    # Builds that must repeat to the byte say which day it is.
+    now = (
+        datetime.fromtimestamp(int(told), UTC) if told.isdigit() else datetime.now(UTC)
+    )
     parts = [
         "<!doctype html>",
         '<html lang="en"><head><meta charset="utf-8">',
@@ -89,20 +91,16 @@ def page(
         "</main>",
         tag(
             "footer",
-            f"Written by karat {__version__} on {_now()}. "
+            f"Written by karat {__version__} on {now:%Y-%m-%d}. "
             "This file loads nothing and sends nothing.",
         ),
     ]
     if data is not None:
-        parts += [
-            f'<script type="text/plain" id="data">{compressed(data)}</script>',
-            *(
-                f'<script type="text/plain" class="{kind}">{block}</script>'
-                for kind, own in (blocks or {}).items()
-                for block in own
-            ),
-            f"<script>{script}</script>",
-        ]
+        parts += [f'<script type="text/plain" id="data">{compressed(data)}</script>']
+        for kind, own in (blocks or {}).items():
+            form = f'<script type="text/plain" class="{kind}">{{}}</script>'
+            parts += map(form.format, own)
+        parts.append(f"<script>{script}</script>")
     return "\n".join([*parts, "</body></html>", ""])
 
 
@@ -114,15 +112,6 @@ def page_file(name: str) -> str:
 
 def _digest(text: str) -> str:
     return f"'sha256-{base64.b64encode(sha256(text.encode()).digest()).decode()}'"
-
-
-def _now() -> str:
-    """The day of writing; builds that must repeat to the byte say which day it is."""
-    told = os.environ.get("SOURCE_DATE_EPOCH", "")
-    now = (
-        datetime.fromtimestamp(int(told), UTC) if told.isdigit() else datetime.now(UTC)
-    )
-    return f"{now:%Y-%m-%d}"
 
 
 def _contents(sections: Sequence[str]) -> Markup:
@@ -155,24 +144,24 @@ def grid(table: Table, *, titled: bool = True, linked: bool = False) -> Markup:
 
     It is linked where the page has the queries that its rows lead to.
     """
-    kinds = [
-        "text" if n in table.texts else "number" for n in range(len(table.columns))
-    ]
-    named = zip(table.columns, kinds, strict=True)
-    head = [tag("th", name, _class=kind, scope="col") for name, kind in named]
-    body = []
+    head, body = [], []
+    kinds = []
+    for place, name in enumerate(table.columns):
+        kinds.append("text" if place in table.texts else "number")
+        head.append(tag("th", name, _class=kinds[-1], scope="col"))
     for (first, *cells), link in zip_longest(table.rows, table.links if linked else ()):
-        rest = zip(cells, kinds[1:], strict=True)
-        others = [tag("td", cell, _class=kind) for cell, kind in rest]
         name = tag("a", first, href=f"#{urlencode([link])}") if link else first
-        body.append(tag("tr", tag("th", name, _class=kinds[0], scope="row"), *others))
+        row = [tag("th", name, _class=kinds[0], scope="row")]
+        for cell, kind in zip(cells, kinds[1:], strict=True):
+            row.append(tag("td", cell, _class=kind))
+        body.append(tag("tr", *row))
     grid = tag(
         "table",
         *([tag("caption", table.title)] if titled and table.title else []),
         tag("thead", tag("tr", *head)),
         tag("tbody", *body),
     )
-    notes = [tag("p", note, _class="note") for note in table.notes]
+    notes = map(partial(tag, "p", _class="note"), table.notes)
     label = table.title or ", ".join(table.columns)
     kind = "scroll tall" if len(table.rows) > _TALL else "scroll"
     wide = tag("div", grid, _class=kind, tabindex="0", role="region", aria_label=label)

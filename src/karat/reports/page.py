@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from hashlib import sha256
 from itertools import groupby
 from operator import itemgetter
@@ -58,10 +59,9 @@ def as_html(
     charts = section("charts", "In pictures", *pictures(drawn))
     before = [_verdict(board, comparison)]
     before += [] if comparison is None else _compared(board, comparison)
-    before += [
-        section(f"more-{n}", heading, *(grid(one, linked=True) for one in found))
-        for n, (heading, found) in enumerate((more or {}).items())
-    ]
+    for n, (heading, found) in enumerate((more or {}).items()):
+        parts = map(partial(grid, linked=True), found)
+        before.append(section(f"more-{n}", heading, *parts))
     before += [charts] if comparison is None else []
     after = [
         _slices(board, comparison),
@@ -236,14 +236,14 @@ def _verdict(board: Leaderboard, comparison: Comparison | None) -> Markup:
         )
     (only, *others) = board.values()
     if not others:
-        facts = [
-            (m, number(column.mean), _between(only, m) or "no interval", column.n)
-            for m, column in only.columns.items()
-        ]
+        cards = []
+        for name, column in only.columns.items():
+            between = _between(only, name) or "no interval"
+            cards.append(_card(only, name, number(column.mean), between, column.n))
         if only.latency is not None:
-            n = only.latency.n
-            facts += [(k, time, "", n) for k, time in only.latency.in_words().items()]
-        said.append(tag("dl", *(_card(only, *fact) for fact in facts), _class="cards"))
+            for name, time in only.latency.in_words().items():
+                cards.append(_card(only, name, time, "", only.latency.n))
+        said.append(tag("dl", *cards, _class="cards"))
         notes: Sequence[str] = only.notes()
     else:
         table = board.summary(None)
@@ -340,15 +340,18 @@ def _label_health(board: Leaderboard) -> list[Markup]:
     """How much is labelled, by whom, and what has no score."""
     rows = []
     for evaluation in board.values():
-        columns = evaluation.columns
-        judged = [name for name in columns if name.startswith("judged@")]
-        undefined = max((column.undefined for column in columns.values()), default=0)
-        failed = max((column.failed for column in columns.values()), default=0)
-        labels = ", ".join(f"{who} {n}" for who, n in evaluation.labelled_by.items())
+        judged, undefined, failed = [], 0, 0
+        for name, column in evaluation.columns.items():
+            undefined = max(undefined, column.undefined)
+            failed = max(failed, column.failed)
+            if name.startswith("judged@"):
+                judged.append(f"{name} {number(column.mean)}")
+        by = evaluation.labelled_by
+        labels = ", ".join(map("{} {}".format, by, by.values()))
         rows.append(
             [
                 evaluation.run,
-                ", ".join(f"{m} {number(columns[m].mean)}" for m in judged) or DASH,
+                ", ".join(judged) or DASH,
                 str(int(evaluation.missing.sum())),
                 str(undefined),
                 str(failed),
@@ -357,7 +360,7 @@ def _label_health(board: Leaderboard) -> list[Markup]:
         )
     names = ["run", "judged", "missing", "undefined", "failed", "labels by"]
     notes = []
-    if all(row[1] == DASH for row in rows):
+    if {*map(itemgetter(1), rows)} == {DASH}:
         notes.append(
             "How many of the retrieved documents are judged is shown where gold also "
             "holds documents judged non-relevant."
@@ -369,11 +372,10 @@ def _method(board: Leaderboard) -> list[Markup]:
     """The rules applied and where the numbers come from."""
     first = next(iter(board.values()))
     changed = first.policies.changes()
-    rules = [
-        [name, str(value), "changed" if name in changed else "native"]
-        for name, value in asdict(first.policies).items()
-        if value is not None
-    ]
+    rules = []
+    for name, value in asdict(first.policies).items():
+        if value is not None:
+            rules.append([name, str(value), "changed" if name in changed else "native"])
     facts: dict[str, str] = {}
     for evaluation in board.values():
         for name, value in evaluation.provenance.items():
@@ -384,8 +386,9 @@ def _method(board: Leaderboard) -> list[Markup]:
         facts[f"fingerprint of {evaluation.gold}"] = digest
         matchers = ", ".join(dict.fromkeys(evaluation.matchers.values()))
         facts["matched by"] = matchers or DASH
-    known = [[name, value] for name, value in facts.items()]
     return [
-        grid(Table(["from", "value"], known, title="Provenance", texts=(0, 1))),
+        grid(
+            Table(["from", "value"], [*facts.items()], title="Provenance", texts=(0, 1))
+        ),
         grid(Table(["rule", "value", ""], rules, title="Rules", texts=(0, 1, 2))),
     ]

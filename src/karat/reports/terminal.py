@@ -28,13 +28,14 @@ _BOLD = ("\x1b[1;33m", "\x1b[0m")
 def show(table: Table, stream: TextIO | None = None) -> None:
     """Print a table; plain when the output is not a terminal."""
     stream = stream or sys.stdout
-    styled = not _is_plain(stream)
+    styled = not is_plain(stream)
     stream.write(table.as_text(width_of(stream), styled=styled) + "\n")
     # What goes to stderr afterwards stands below.
     stream.flush()
 
 
-def _is_plain(stream: TextIO) -> bool:
+def is_plain(stream: TextIO) -> bool:
+    """Whether it is no terminal, or one that cannot move its cursor."""
     return not stream.isatty() or os.environ.get("TERM") == "dumb"
 
 
@@ -51,7 +52,7 @@ def show_text(
     letters = ["?" if letter in "\x02\x03" else letter for letter in text]
     for place, mark in ends:
         letters.insert(place, mark)
-    shown = _QUOTED if _is_plain(stream) else _BOLD
+    shown = _QUOTED if is_plain(stream) else _BOLD
     lines = [f"{clean(title)}:"]
     for line in "".join(letters).splitlines():
         parts = re.split("([\x02\x03])", line)
@@ -69,14 +70,9 @@ def width_of(stream: TextIO) -> int:
     return WIDTH
 
 
-def can_show_bar() -> bool:
-    """Whether stderr is a terminal that can move its cursor."""
-    return not _is_plain(sys.stderr)
-
-
 def track(items: Iterable[T], total: int, doing: str) -> Iterator[T]:
     """The same items; on a terminal a bar on stderr counts them once it takes long."""
-    if not can_show_bar():
+    if is_plain(sys.stderr):
         yield from items
         return
     bar = Bar(doing, total)
@@ -97,7 +93,7 @@ class RunBar:
 
     def __call__(self, progress: Any) -> None:
         """Show the `Progress` of a run, until all is done."""
-        if self._bar is None and can_show_bar():
+        if self._bar is None and not is_plain(sys.stderr):
             self._bar = Bar(str(progress.stage), progress.total)
         if self._bar is not None:
             # The bar itself shows what comes before the first comma.
