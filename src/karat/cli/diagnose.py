@@ -10,7 +10,6 @@ from karat.cli.command import Command, file_argument, file_option
 from karat.cli.options import Scoring, existing
 from karat.cli.outputs import Outputs, with_command
 from karat.diagnosis.diagnose import diagnose
-from karat.results.leaderboard import Leaderboard
 
 _FORMATS = ("html", "json", "md", "txt")
 
@@ -55,6 +54,5 @@ def command(
     if no_text:
         result = result.without_texts()
     if (one := result.evaluation) is not None:
-        signed = with_command(Leaderboard({one.run: one}))[one.run]
-        result = replace(result, evaluation=signed)
+        result = replace(result, evaluation=with_command(one))
     outputs.deliver(result.write, result.tables())

@@ -5,6 +5,7 @@ from dataclasses import replace
 from difflib import SequenceMatcher
 from functools import partial
 from importlib.util import find_spec
+from itertools import compress
 from statistics import median
 
 from rapidfuzz.fuzz import partial_ratio, ratio
@@ -352,15 +353,19 @@ _CHECKS: dict[str, Callable[[RunEvidence, MissedItem], Reason | None]] = {
 def examine(evidence: RunEvidence, detections: Mapping[str, Detection]) -> list[Miss]:
     """Each miss with its cause, the first that there is evidence of."""
     misses = []
-    checks: dict[str, Callable[[MissedItem], Reason | None]]
-    checks = {cause: one.explains.get for cause, one in detections.items()}
-    checks |= {cause: partial(check, evidence) for cause, check in _CHECKS.items()}
     lacking = not_examined(evidence)
-    causes = [cause for cause in CAUSES if cause in checks and cause not in lacking]
+    checks: dict[str, Callable[[MissedItem], Reason | None]] = {}
+    for cause in CAUSES:
+        if cause in detections:
+            checks[cause] = detections[cause].explains.get
+        elif cause in _CHECKS and cause not in lacking:
+            checks[cause] = partial(_CHECKS[cause], evidence)
     missed = evidence.missed
     for one in steps(missed, len(missed), "looking for causes"):
-        every = ((cause, checks[cause](one)) for cause in causes)
-        misses += next([_miss(evidence.k, one, c, why)] for c, why in every if why)
+        for cause, check in checks.items():
+            if why := check(one):
+                misses.append(_miss(evidence.k, one, cause, why))
+                break
     return misses
 
 
@@ -383,15 +388,14 @@ def not_examined(evidence: RunEvidence) -> dict[str, str]:
         BY_WORDS: evidence.words is not None,
         TEXTS: evidence.has_texts,
     }
-    needs = {name: cause.needs for name, cause in CAUSES.items()}
-    lacking = {name: need for name, need in needs.items() if not present[need]}
     missing = {
         "--corpus": evidence.corpus is None,
         "the texts of queries (--queries)": not evidence.has_questions,
         f"search by words ({how_to_install('bm25')})": find_spec("bm25s") is None,
     }
-    by_words = " and ".join(need for need, is_missing in missing.items() if is_missing)
-    return {
-        name: by_words if by_words and need == BY_WORDS else need
-        for name, need in lacking.items()
-    }
+    by_words = " and ".join(compress(missing, missing.values())) or BY_WORDS
+    lacking = {}
+    for name, cause in CAUSES.items():
+        if not present[cause.needs]:
+            lacking[name] = by_words if cause.needs == BY_WORDS else cause.needs
+    return lacking

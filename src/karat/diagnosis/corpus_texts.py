@@ -247,10 +247,8 @@ class LexicalRanks:
         self._last: tuple[list[str], Any] = ([], None)
 
     @classmethod
-    def of(cls, corpus: Mapping[str, str] | None) -> "LexicalRanks | None":
-        """Search of a corpus; None without one, or if `bm25s` is not installed."""
-        if corpus is None:
-            return None
+    def of(cls, corpus: Mapping[str, str]) -> "LexicalRanks | None":
+        """Search of a corpus; None if `bm25s` is not installed."""
         with suppress(ImportError):
             import bm25s  # noqa: PLC0415
 

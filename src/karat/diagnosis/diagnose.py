@@ -2,6 +2,8 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ from karat.data.arrays import Floats, Ints, count_by, ratio, running_sum, sum_by
 from karat.data.queries import DEFAULT_K
 from karat.data.tables import counted, number
 from karat.diagnosis.causes import examine, not_examined
-from karat.diagnosis.diagnosis import CAUSES, Diagnosis, Miss, ToDo
+from karat.diagnosis.diagnosis import CAUSES, Diagnosis, Miss, RunFinding, ToDo
 from karat.diagnosis.evidence import (
     DEPTH,
     RunEvidence,
@@ -20,7 +22,12 @@ from karat.diagnosis.evidence import (
 )
 from karat.diagnosis.headroom import Bounds, bounds_of, headroom, ideal
 from karat.diagnosis.run_findings import detect, run_findings
-from karat.diagnosis.slices import Slice, find_slices, query_features
+from karat.diagnosis.slices import (
+    DocumentFeatures,
+    Slice,
+    find_slices,
+    query_features,
+)
 from karat.errors import NoCommonIdError, ParameterError, UsageError
 from karat.evaluation import check_options
 from karat.leaderboards import evaluation_of, name_of
@@ -94,7 +101,7 @@ def diagnose(
         names = {d.id for row in result.kept.values() for d in row if d.id is not None}
         names |= {n for row in gold_of(result).documents.values() for n in row}
         check_corpus(names, corpus)
-    notes += (f"{notice.kind}: {notice}" for notice in result.warnings)
+    notes += map("{0.kind}: {0}".format, result.warnings)
     pool = None
     if candidates is not None:
         pool = evaluation_of(
@@ -106,9 +113,9 @@ def diagnose(
     findings = tuple(run_findings(detections, misses))
     if not evidence.gains.name:
         notes.insert(0, "no gold item is relevant, so none can be missed")
-    parts = _headroom(evidence, misses)
+    parts, question = _headroom(evidence, misses), evidence.question
     unjudged = _unjudged(evidence)
-    texts = {miss.query: evidence.question(miss.query) for miss in misses}
+    texts = {one.query: text for one in misses if (text := question(one.query))}
     return Diagnosis(
         run=result.run,
         gold=result.gold,
@@ -120,7 +127,7 @@ def diagnose(
         findings=findings,
         misses=tuple(misses),
         not_examined=not_examined(evidence) if evidence.gains.name else {},
-        todos=tuple(_todos(evidence, misses, {one.kind for one in findings})),
+        todos=tuple(_todos(evidence, misses, findings)),
         recall_by_k=tuple(_curve(evidence)),
         coverage_by_tokens=tuple(_coverage(evidence)),
         headroom=parts,
@@ -131,15 +138,15 @@ def diagnose(
         slices=_query_slices(evidence),
         document_slices=_document_slices(evidence),
         notes=tuple(notes),
-        texts={query: text for query, text in texts.items() if text},
+        texts=texts,
         provenance={"karat": __version__, "run": result.run, "gold": result.gold},
         evaluation=result,
     )
 
 
 def _query_slices(evidence: RunEvidence) -> tuple[Slice, ...]:
-    rows = zip(evidence.items, evidence.relevant.tolist(), strict=True)
-    features = (query_features(evidence.facts.get(q), n) for q, n in rows)
+    facts = map(evidence.facts.get, evidence.items)
+    features = map(query_features, facts, evidence.relevant.tolist())
     recalls = ratio(evidence.hits_within(evidence.k), evidence.relevant)
     return find_slices(recalls, features)
 
@@ -148,24 +155,30 @@ def _document_slices(evidence: RunEvidence) -> tuple[Slice, ...]:
     """The same of gold documents, each of which was found or not."""
     if not evidence.ids:
         return ()
+    sources: dict[str, str] = {}
+    for document in chain.from_iterable(evidence.rankings.values()):
+        if document.id and document.source:
+            sources[document.id] = document.source
+    features = DocumentFeatures(evidence.corpus or {}, sources)
     recalls = evidence.gains.within(evidence.k).astype(np.float64)
-    return find_slices(recalls, map(evidence.features.of, evidence.gains.name))
+    return find_slices(recalls, map(features.of, evidence.gains.name))
 
 
 def _todos(
-    evidence: RunEvidence, misses: Sequence[Miss], disasters: set[str]
+    evidence: RunEvidence, misses: Sequence[Miss], findings: Sequence[RunFinding]
 ) -> list[ToDo]:
-    """What to do about each cause: disasters first, then what wins most."""
+    """What to do about each cause: findings first, then what wins most."""
     places = {query: place for place, query in enumerate(evidence.items)}
     by_cause: dict[str, list[Miss]] = {}
     for miss in misses:
         by_cause.setdefault(miss.cause, []).append(miss)
     hits = evidence.hits_within(evidence.k)
     before = _recall(evidence, hits) or 0.0
+    disasters = {*map(attrgetter("kind"), findings)}
     todos = []
     for cause, own in by_cause.items():
-        rows = np.array([places[miss.query] for miss in own])
-        after = hits + count_by(rows, len(places))
+        rows = [*map(attrgetter("query"), own)]
+        after = hits + count_by(np.array([*map(places.get, rows)]), len(places))
         advice, action = CAUSES[cause].advice, CAUSES[cause].action
         if evidence.ids and advice != "higher k":
             # The top k holds k documents, and no more relevant ones.
@@ -177,7 +190,7 @@ def _todos(
             k = ranks[math.ceil(_MOST_OF * len(ranks)) - 1]
             best = _recall(evidence, evidence.hits_within(k)) or 0.0
             how = f"at k = {k}"
-        queries = len({miss.query for miss in own})
+        queries = len({*rows})
         sentence = (
             f"{action}: {counted(len(own), 'gold item')} of "
             f"{counted(queries, 'query')} ({cause}), recall {number(before)} -> "
@@ -192,8 +205,9 @@ def _todos(
 def _curve(evidence: RunEvidence) -> Iterator[tuple[int, float]]:
     """Recall at growing k, up to where it grows no more."""
     deepest = int(evidence.gains.rank.max(initial=1))
-    steps = {step for step in _STEPS if step < deepest} | {deepest, evidence.k}
-    for k in sorted(steps):
+    for k in sorted({*_STEPS, deepest, evidence.k}):
+        if k > deepest and k != evidence.k:
+            continue
         if (recall := _recall(evidence, evidence.hits_within(k))) is not None:
             yield k, recall
 

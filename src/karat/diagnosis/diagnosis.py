@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import islice
+from itertools import chain
+from operator import attrgetter
 from typing import Any, ClassVar, NamedTuple
 
 from karat.data.hits import Range
@@ -234,7 +235,7 @@ class Diagnosis(PlainResult):
     @cached_property
     def totals(self) -> dict[str, int]:
         """How many misses have each cause, in the order of `CAUSES`."""
-        count = Counter(miss.cause for miss in self.misses)
+        count = Counter(map(attrgetter("cause"), self.misses))
         return {cause: count[cause] for cause in CAUSES if count[cause]}
 
     def without_texts(self) -> "Diagnosis":
@@ -256,8 +257,9 @@ class Diagnosis(PlainResult):
 
         What helps most comes first, after what is wrong with the run as a whole.
         """
-        rows = []
+        rows, links = [], []
         for todo in self.todos:
+            links.append(("cause", todo.cause))
             counts = [str(todo.misses), str(todo.queries), f"+{number(todo.wins)}"]
             at_k = f" (k = {todo.k})" if todo.k else ""
             rows.append([todo.cause, *counts, f"{CAUSES[todo.cause].action}{at_k}"])
@@ -270,12 +272,11 @@ class Diagnosis(PlainResult):
         )
         columns = ["cause", "misses", "queries", "recall", "what would help most"]
         notes = [*unexamined_notes(self.not_examined), *self.notes]
-        links = [("cause", row[0]) for row in rows]
         return Table(columns, rows, title=title, notes=notes, texts=(0, 4), links=links)
 
     def finding_table(self) -> Table:
         """What is wrong with the run as a whole."""
-        rows = [[one.kind, one.sentence, one.action] for one in self.findings]
+        rows = [*map(attrgetter("kind", "sentence", "action"), self.findings)]
         columns = ["look at this first", "evidence", "what to do"]
         return Table(columns, rows, texts=range(3))
 
@@ -283,14 +284,13 @@ class Diagnosis(PlainResult):
         """Some misses of each cause with their evidence."""
         rows, links = [], []
         for cause in self.totals:
-            own = (miss for miss in self.misses if miss.cause == cause)
-            for miss in islice(own, max(1, most // len(self.totals))):
+            own = [miss for miss in self.misses if miss.cause == cause]
+            for miss in own[: max(1, most // len(self.totals))]:
                 query = _named(miss.query, self.texts.get(miss.query))
                 name = miss.item if self.matcher.startswith("id") else ""
                 item = _named(name, miss.text) or miss.item
-                differs = ", ".join(
-                    word for one in miss.related for word in one.differs
-                )
+                words = chain.from_iterable(map(attrgetter("differs"), miss.related))
+                differs = ", ".join(words)
                 why = f"{miss.reason}; differs: {differs}" if differs else miss.reason
                 rows.append([query, item, cause, why])
                 links.append(("q", miss.query))
@@ -309,22 +309,23 @@ class Diagnosis(PlainResult):
             "candidates": "not retrieved",
             "corpus": "not in the corpus",
         }
-        known = [part for part in names if part in parts]
-        best = (f"{name}@{k} {number(mean)}" for name, mean in self.oracle.items())
-        headroom = Table(
-            ["parts of 1", *(names[part] for part in known)],
-            [["mean", *(number(parts[part]) for part in known)]],
-            notes=[f"reranked perfectly: {', '.join(best)}"] if self.oracle else (),
-        )
-        curves = [
-            Table([name, *(f"{at:,}" for at, _ in curve)], [[what, *means]])
-            for name, what, curve in (
-                ("k", "recall", self.recall_by_k),
-                ("tokens read", "gold text among them", self.coverage_by_tokens),
-            )
-            if (means := [number(mean) for _, mean in curve])
-        ]
-        return [*curves, headroom] if known else curves
+        tables = []
+        for name, what, curve in (
+            ("k", "recall", self.recall_by_k),
+            ("tokens read", "gold text among them", self.coverage_by_tokens),
+        ):
+            if curve:
+                at, means = zip(*curve, strict=True)
+                columns = [name, *map("{:,}".format, at)]
+                tables.append(Table(columns, [[what, *map(number, means)]]))
+        known = [*filter(parts.__contains__, names)]
+        if known:
+            best = (f"{name}@{k} {number(mean)}" for name, mean in self.oracle.items())
+            columns = ["parts of 1", *map(names.__getitem__, known)]
+            note = f"reranked perfectly: {', '.join(best)}" if self.oracle else ""
+            rows = [["mean", *map(number, map(parts.__getitem__, known))]]
+            tables.append(Table(columns, rows, notes=[note] if note else ()))
+        return tables
 
     def bound_table(self) -> Table:
         """The lowest and highest mean that judging the unjudged could give."""
@@ -340,7 +341,7 @@ class Diagnosis(PlainResult):
         if self.label_next:
             some = ", ".join(f"{u.document} ({u.query})" for u in self.label_next[:5])
             notes.append(f"label these next: {some}")
-        n = max((one.n for one in self.bounds.values()), default=0)
+        n = max(map(attrgetter("n"), self.bounds.values()), default=0)
         title = (
             "if everything unjudged were judged: "
             f"{counted(n, 'query')} with relevant gold, the others left out"
@@ -365,15 +366,18 @@ class Diagnosis(PlainResult):
 
     def tables(self) -> list[Table]:
         """All that a person is shown: the tables that have a row, and the summary."""
-        return [table for own in self._by_heading().values() for table in own]
+        return [*chain.from_iterable(self._by_heading().values())]
 
     def _by_heading(self, most: int = _SHOWN) -> dict[str, list[Table]]:
-        first, summary = self.finding_table(), self.summary()
-        why = (first, summary, self.miss_table(most))
+        has_rows = attrgetter("rows")
         far = (*self.curve_tables(), self.bound_table(), self.slice_table())
         return {
-            "Why gold was missed": [one for one in why if one.rows or one is summary],
-            "How far it could go": [one for one in far if one.rows],
+            "Why gold was missed": [
+                *filter(has_rows, [self.finding_table()]),
+                self.summary(),
+                *filter(has_rows, [self.miss_table(most)]),
+            ],
+            "How far it could go": [*filter(has_rows, far)],
         }
 
     def to_dict(self) -> dict[str, Any]:
@@ -385,11 +389,12 @@ class Diagnosis(PlainResult):
         if self.evaluation is None:
             return str(SHOWN["tables"](f"Why {self.run} misses gold", self.tables()))
         notes: dict[str, dict[str, list[str]]] = {}
-        causes: dict[str, dict[str, None]] = {}
+        causes: dict[str, list[str]] = {}
         for miss in self.misses:
             note = f"{miss.cause}: {miss.reason}. {miss.fix}".removesuffix(". ")
             notes.setdefault(miss.query, {}).setdefault(miss.item, []).append(note)
-            causes.setdefault(miss.query, {})[miss.cause] = None
+            own = causes.setdefault(miss.query, [])
+            own += [] if miss.cause in own else [miss.cause]
         most = max(self.k, _ON_PAGE)
         rows = self.evaluation.kept.items()
         short = replace(self.evaluation, kept={q: row[:most] for q, row in rows})
@@ -398,7 +403,7 @@ class Diagnosis(PlainResult):
             SHOWN["page"](
                 short,
                 notes=notes,
-                causes={query: [*own] for query, own in causes.items()},
+                causes=causes,
                 more=every,
             )
         )

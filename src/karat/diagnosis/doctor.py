@@ -336,7 +336,9 @@ class _Check:
     def _suspicious(self) -> Iterator[Finding]:
         """Labels that nothing speaks for, while something speaks for others."""
         rankings = [dict(run.rankings(Policies())) for run in self.runs]
-        words = LexicalRanks.of(self.corpus if self.questions else None)
+        words = None
+        if self.corpus is not None and self.questions:
+            words = LexicalRanks.of(self.corpus)
         for query, labels in self.gold.documents.items():
             rows = [[d.id for d in row.get(query, ())] for row in rankings]
             relevant = [name for name, grade in labels.items() if grade > 0]

@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +24,6 @@ from karat.diagnosis.corpus_texts import (
 )
 from karat.diagnosis.diagnosis import Related
 from karat.diagnosis.headroom import gains_of
-from karat.diagnosis.slices import DocumentFeatures
 from karat.errors import MismatchError
 from karat.matching.cover import HEADER_SLACK
 from karat.matching.id_forms import OtherForm, other_forms
@@ -163,6 +164,8 @@ class RunEvidence:
         self.matches = result.matches[matcher]
         self.threshold = result.policies.threshold
         self.gains = gains_of(self.matches, queries, self.threshold)
+        # How many relevant items each query has.
+        self.relevant = count_by(self.gains.query, self.gains.size)
         # Query -> relevant item -> its first rank; 0: it was not retrieved.
         self.items: dict[str, dict[str, int]] = {query: {} for query in result.queries}
         places, ranks = self.gains.query.tolist(), self.gains.rank.tolist()
@@ -177,43 +180,35 @@ class RunEvidence:
         self.ids, self.judged = matcher.startswith("id"), matcher.startswith("claims")
         counts = self.matches.hits.retrieved.tolist()
         self.depth = dict(zip(result.queries, counts, strict=True))
-        texts = corpus or {}
-        self.rankings = {
-            query: [
-                d if d.text is not None else replace(d, text=texts.get(d.id or ""))
-                for d in _at_their_ranks(documents)
-            ]
-            for query, documents in result.kept.items()
-        }
-        self.has_texts = not self.judged and any(
-            d.text is not None for row in self.rankings.values() for d in row
-        )
-        self.has_questions = any(fact.text for fact in self.facts.values())
-
-    @cached_property
-    def relevant(self) -> Ints:
-        """How many relevant items each query has."""
-        return count_by(self.gains.query, self.gains.size)
+        self.rankings: dict[str, list[Document]] = {}
+        self.has_texts = False
+        for query, documents in result.kept.items():
+            row = self.rankings[query] = [*_at_their_ranks(documents)]
+            for place, document in enumerate(row):
+                if document.text is None and corpus:
+                    text = corpus.get(document.id or "")
+                    row[place] = document = replace(document, text=text)  # noqa: PLW2901
+                self.has_texts |= document.text is not None and not self.judged
+        self.has_questions = any(map(attrgetter("text"), self.facts.values()))
 
     def hits_within(self, k: int | None) -> Ints:
-        """How many of them are in the top k, or anywhere."""
+        """How many relevant items of each query are in the top k, or anywhere."""
         return count_by(self.gains.query[self.gains.within(k)], self.gains.size)
 
     @cached_property
     def missed(self) -> list[MissedItem]:
         """The relevant items that are not in the top k, with what is known of each."""
         k = self.k
-        missed = []
-        for query, ranks in self.items.items():
-            hits = sum(0 < rank <= k for rank in ranks.values())
+        missed, absent = [], []
+        within = self.hits_within(k).tolist()
+        for hits, (query, ranks) in zip(within, self.items.items(), strict=True):
             for name, rank in ranks.items():
                 if not 0 < rank <= k:
                     ids = self._ids(query, name)
                     texts = self._texts(query, name, ids)
-                    missed.append(
-                        MissedItem(query, name, rank, hits, len(ranks), ids, texts)
-                    )
-        absent = [one for one in missed if not one.rank]
+                    one = MissedItem(query, name, rank, hits, len(ranks), ids, texts)
+                    missed.append(one)
+                    absent += [] if rank else [one]
         self._look_for_forms(absent)
         if self.has_texts:
             for one in steps(missed, len(missed), "reading texts of misses"):
@@ -260,8 +255,10 @@ class RunEvidence:
     @cached_property
     def often(self) -> Counter[str]:
         """Document -> how many queries retrieve it, at any rank."""
-        rows = self.rankings.values()
-        return Counter(key for row in rows for key in {*map(key_of, row)})
+        often: Counter[str] = Counter()
+        for row in self.rankings.values():
+            often.update({*map(key_of, row)})
+        return often
 
     @cached_property
     def documents(self) -> dict[MissedItem, tuple[str, ...]]:
@@ -286,26 +283,23 @@ class RunEvidence:
     @cached_property
     def words(self) -> LexicalRanks | None:
         """Search by words, where the corpus, questions and what it takes are there."""
-        possible = self.has_questions and not self.judged
-        return LexicalRanks.of(self.corpus if possible else None)
+        if self.corpus is None or self.judged or not self.has_questions:
+            return None
+        return LexicalRanks.of(self.corpus)
 
     @cached_property
     def habits(self) -> Habits:
         """What the texts of the corpus are like."""
         return Habits.of(self.corpus or {})
 
-    @cached_property
-    def features(self) -> DocumentFeatures:
-        """What can be seen of documents at a glance."""
-        every = (d for row in self.rankings.values() for d in row)
-        sources = {d.id: d.source for d in every if d.id and d.source}
-        return DocumentFeatures(self.corpus or {}, sources)
-
     def _ids(self, query: str, item: str) -> tuple[str, ...]:
         """The ids of an item: its own, or those of the documents of its group."""
-        groups = self.gold.groups.get(query, {})
-        own = [name for name, group in groups.items() if group == item]
-        return tuple(own or [item]) if self.ids else ()
+        if not self.ids:
+            return ()
+        groups = self.gold.groups.get(query)
+        if not groups:
+            return (item,)
+        return tuple(name for name, group in groups.items() if group == item) or (item,)
 
     def _texts(self, query: str, item: str, ids: Sequence[str]) -> tuple[str, ...]:
         """What an item says, in any of its forms."""
@@ -334,11 +328,13 @@ class RunEvidence:
         by_query: dict[str, list[MissedItem]] = {}
         for one in missed:
             by_query.setdefault(one.query, []).append(one)
-        missing = {name for one in missed for name in one.ids if name not in corpus}
-        everywhere = {form.wanted: form for form in other_forms(missing, corpus)}
+        everywhere: dict[str, OtherForm] = {}
+        if corpus:
+            missing = {name for one in missed for name in one.ids if name not in corpus}
+            everywhere = {form.wanted: form for form in other_forms(missing, corpus)}
         for query, own in by_query.items():
             labels, forms = self.gold.documents.get(query, {}), dict(everywhere)
-            names = {name for one in own for name in one.ids}
+            names = {*chain.from_iterable(map(attrgetter("ids"), own))}
             for form in other_forms(names, self.rankings.get(query, ())):
                 # Where the corpus has both, they are two documents.
                 two = form.wanted in corpus and form.found in corpus

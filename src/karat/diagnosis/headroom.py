@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations_with_replacement
 from operator import attrgetter
@@ -24,6 +24,7 @@ _MOST_WAYS = 256
 # Where k documents are relevant or not, there are k ways: so many grades at a time.
 _CELLS = 1 << 22
 _LABEL_NEXT = 20
+_EVERY = slice(None)
 
 
 class Gains(NamedTuple):
@@ -74,7 +75,7 @@ def gains_of(matches: Matches, places: Ints, threshold: float | None = None) -> 
     query, item = query[relevant], item[relevant]
     return Gains(
         query,
-        [matches.items[place] for place in item.tolist()],
+        [*map(matches.items.__getitem__, item.tolist())],
         hits.gold_grade[item],
         hits.first_rank[item],
         len(places),
@@ -96,19 +97,15 @@ def ndcg_at(gains: Gains, rank: Ints, k: int) -> Floats:
     query = gains.query[order]
     slot = np.maximum(rank[order], place_by(query, gains.size))
     paid = _discounted(query, gains.gain[order], slot, k, gains.size)
-    return ratio(paid, _whole(gains, k))
+    return ratio(paid, _best(gains, _EVERY, k))
 
 
 def ideal(gains: Gains, rows: Bools, k: int) -> Floats:
     """The nDCG at k if only these items were retrieved, in the best order."""
-    return ratio(_best(gains, rows, k), _whole(gains, k))
+    return ratio(_best(gains, rows, k), _best(gains, _EVERY, k))
 
 
-def _whole(gains: Gains, k: int) -> Floats:
-    return _best(gains, np.ones(len(gains.query), np.bool_), k)
-
-
-def _best(gains: Gains, rows: Bools, k: int) -> Floats:
+def _best(gains: Gains, rows: Bools | slice, k: int) -> Floats:
     query, gain = gains.query[rows], gains.gain[rows]
     order = np.lexsort((-gain, query))
     query = query[order]
@@ -154,17 +151,17 @@ class Bounds(NamedTuple):
 
     def means(self) -> dict[str, Bound]:
         """The bounds of the means."""
-        return {
-            name: Bound(
-                float(self.scores[name].mean()),
-                float(self.worst[name].mean()),
-                float(self.best[name].mean()),
-                not name.startswith("ndcg") or bool(self.exact.all()),
-                len(self.scores[name]),
-            )
-            for name in self.scores
-            if len(self.scores[name])
-        }
+        means = {}
+        for name, scores in self.scores.items():
+            if len(scores):
+                means[name] = Bound(
+                    float(scores.mean()),
+                    float(self.worst[name].mean()),
+                    float(self.best[name].mean()),
+                    not name.startswith("ndcg") or bool(self.exact.all()),
+                    len(scores),
+                )
+        return means
 
 
 class _Query(NamedTuple):
@@ -194,22 +191,27 @@ def bounds_of(
     sets of grades, the bounds of nDCG are wider than need be. Queries without relevant
     gold are left out.
     """
-    queries = [
-        _read(query, row, rankings.get(query, ()), depth.get(query, 0), k)
-        for query, row in labels.items()
-        if any(is_relevant(np.array([*row.values()], np.float64), threshold))
-    ]
-    every = {grade for row in labels.values() for grade in row.values()}
+    queries, every = [], set()
+    for query, row in labels.items():
+        every |= {*row.values()}
+        if any(is_relevant(np.array([*row.values()], np.float64), threshold)):
+            ranking = rankings.get(query, ())
+            queries.append(_read(query, row, ranking, depth.get(query, 0), k))
     grades = tuple(sorted(grade for grade in every if grade > 0)) or (1.0,)
-    judged = [1 - len(q.unjudged) / q.top if q.top else math.nan for q in queries]
-    # nDCG pays every grade what it is worth, whatever counts as relevant.
-    metrics = [NDCG(k=k), *(one(k=k, threshold=threshold) for one in _BINARY)]
-    plain, _ = _hits(queries, [np.zeros((1, len(q.unjudged))) for q in queries])
-    exact = [_ways(len(q.unjudged), grades) is not None for q in queries]
+    nothing, exact, judged = [], [], []
+    for one in queries:
+        nothing.append(np.zeros((1, len(one.unjudged))))
+        exact.append(_ways(len(one.unjudged), grades) is not None)
+        judged.append(1 - len(one.unjudged) / one.top if one.top else math.nan)
+    plain, _ = _hits(queries, nothing)
     size = max(1, _CELLS // k**2)
     blocks = [queries[at : at + size] for at in range(0, len(queries), size)]
     bounds = Bounds({}, {}, {}, np.array(exact), np.array(judged), _next(queries))
-    for metric in metrics:
+    for kind in (NDCG, *_BINARY):
+        # nDCG pays every grade what it is worth, whatever counts as relevant.
+        metric: Any = kind(k=k)
+        if kind is not NDCG:
+            metric = replace(metric, threshold=threshold)
         name = f"{metric.name}@{k}"
         bounds.scores[name] = metric.score(plain)
         for limits, best in ((bounds.worst, False), (bounds.best, True)):
@@ -294,19 +296,20 @@ def _limit(
     At best the better grades stand higher, at worst lower, and more is missing.
     """
     graded, top = isinstance(metric, NDCG), grades[-1]
-    ways = [_ways(len(q.unjudged), grades if graded else (top,)) for q in queries]
-    tried = [
-        np.full((1, len(q.unjudged)), top if best else 0.0)
-        if way is None
-        else way[:, :: -1 if best else 1]
-        for q, way in zip(queries, ways, strict=True)
-    ]
+    ways, tried = [], []
+    for query in queries:
+        way = _ways(len(query.unjudged), grades if graded else (top,))
+        ways.append(way)
+        if way is None:
+            tried.append(np.full((1, len(query.unjudged)), top if best else 0.0))
+        else:
+            tried.append(way[:, :: -1 if best else 1])
     missing = top if graded and not best else None
     hits, owner = _hits(queries, tried, missing)
     scores = metric.score(hits)
     if not best and metric.name in ("recall", "ap"):
         relevant = hits.credits(metric.threshold).relevant
-        below = np.array([q.below for q in queries])[owner]
+        below = np.array([*map(attrgetter("below"), queries)])[owner]
         scores = scores * relevant / (relevant + below)
     starts = np.flatnonzero(np.diff(owner, prepend=-1))
     reduced = np.maximum if best else np.minimum
@@ -324,7 +327,7 @@ def _hits(
     queries: Sequence[_Query], tried: Sequence[Floats], missing: float | None = None
 ) -> tuple[Hits, Ints]:
     """Hits with every way to grade the unjudged as a query, and the query of each."""
-    owner = np.repeat(np.arange(len(queries)), [len(ways) for ways in tried])
+    owner = np.repeat(np.arange(len(queries)), [*map(len, tried)])
     worth = np.concatenate([np.zeros(0), *map(np.ravel, tried)])
     gold = []
     for query in queries:
@@ -334,8 +337,8 @@ def _hits(
         gold.append(
             np.concatenate((query.gold, open_grades, np.full(more, missing or 0.0)))
         )
-    ranks, sizes = _repeated([query.ranks for query in queries], owner)
-    grades, _ = _repeated([query.grades for query in queries], owner)
+    ranks, sizes = _repeated([*map(attrgetter("ranks"), queries)], owner)
+    grades, _ = _repeated([*map(attrgetter("grades"), queries)], owner)
     gold_grades, gold_count = _repeated(gold, owner)
     for one in (grades, gold_grades):
         one[np.isnan(one)] = worth
@@ -345,7 +348,7 @@ def _hits(
         grade=grades,
         gold_count=gold_count,
         gold_grade=gold_grades,
-        retrieved=np.array([q.top for q in queries], np.int64)[owner],
+        retrieved=np.array([*map(attrgetter("top"), queries)], np.int64)[owner],
         distinct=True,
     )
     return hits, owner
@@ -353,7 +356,7 @@ def _hits(
 
 def _repeated(rows: Sequence[Any], owner: Ints) -> tuple[Floats, Ints]:
     """The row of each owner, one after the other, and how long each is."""
-    size = np.array([len(row) for row in rows], np.int64)
+    size = np.array([*map(len, rows)], np.int64)
     own = size[owner]
     behind = np.repeat(np.cumsum(own) - own, own)
     start = np.repeat((np.cumsum(size) - size)[owner], own)

@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from statistics import mean, median
 from typing import NamedTuple
 
@@ -54,7 +55,7 @@ def _reversed(evidence: RunEvidence) -> Detection | None:
     for query, row in evidence.items.items():
         # Ranks with gaps may be higher than the number of documents.
         depth[query] = max([evidence.depth[query], *row.values()])
-        if ranks := [rank for rank in row.values() if rank]:
+        if ranks := [*filter(None, row.values())]:
             ends.append((min(ranks), depth[query] + 1 - max(ranks)))
     first, last = np.array(ends, np.float64).reshape(-1, 2).T
     worse, uneven = int((first > last).sum()), int((first != last).sum())
@@ -165,17 +166,19 @@ def _hubs(evidence: RunEvidence) -> Detection | None:
 
 def _too_few(evidence: RunEvidence) -> Detection | None:
     """Queries have fewer than k documents."""
-    k = evidence.k
-    depth = {q: max(0, evidence.depth[q]) for q, own in evidence.items.items() if own}
-    few = [query for query, count in depth.items() if count < k]
-    usual = median(depth.values()) if depth else 0
+    k, depth, few = evidence.k, {}, []
+    for query, own in evidence.items.items():
+        if own:
+            depth[query] = max(0, evidence.depth[query])
+            few += [query] if depth[query] < k else []
+    if not few:
+        return None
+    usual = median(depth.values())
     explains = {
         one: Reason(f"{counted(depth[one.query], 'document')} for k = {k}")
         for one in evidence.missed
         if not one.rank and depth[one.query] < min(k, usual)
     }
-    if not few:
-        return None
     sentence = (
         f"{len(few)} of {counted(len(depth), 'query')} have fewer than k = {k} "
         f"documents, in the median {median(depth[query] for query in few):g}"
@@ -186,63 +189,58 @@ def _too_few(evidence: RunEvidence) -> Detection | None:
 
 def _never_retrieved(evidence: RunEvidence) -> Detection | None:
     """Gold items that were not retrieved are retrieved by no other query either."""
-    corpus = evidence.corpus
-    absent = [
-        one
-        for one in evidence.missed
-        if not one.rank
-        and one.relevant <= _FEW_ITEMS
-        and (keys := evidence.documents[one])
-        and (corpus is None or any(key in corpus for key in keys))
-    ]
-    never = [
-        o
-        for o in absent
-        if not any(evidence.often[key] for key in evidence.documents[o])
-    ]
-    again = [
-        evidence.often[key_of(document)] > 1
-        for query, items in evidence.items.items()
-        if len(items) <= _FEW_ITEMS
-        for document in evidence.hits(query)
-    ]
+    never, absent, hits, again = [], 0, 0, 0
+    for one in evidence.missed:
+        keys = evidence.documents[one]
+        if one.rank or one.relevant > _FEW_ITEMS or not keys:
+            continue
+        if evidence.corpus is None or not evidence.corpus.keys().isdisjoint(keys):
+            absent += 1
+            if not any(map(evidence.often.get, keys)):
+                never.append(one)
+    for query, items in evidence.items.items():
+        for document in evidence.hits(query) if len(items) <= _FEW_ITEMS else ():
+            hits += 1
+            again += evidence.often[key_of(document)] > 1
     # How often a document that its query retrieves is retrieved by no other.
-    alone = 1 - mean(again) if again else 1.0
-    if len(never) < max(_SOME, (_QUARTER + alone) * len(absent)):
+    alone = 1 - again / hits if hits else 1.0
+    if len(never) < max(_SOME, (_QUARTER + alone) * absent):
         return None
-    if not _is_no_chance(len(never), np.full(len(absent), alone)):
+    if not _is_no_chance(len(never), np.full(absent, alone)):
         return None
     sentence = (
-        f"{len(never)} of {counted(len(absent), 'gold item')} that were not retrieved "
+        f"{len(never)} of {counted(absent, 'gold item')} that were not retrieved "
         f"are retrieved by no query at all; by chance it would be {alone:.0%}"
     )
     why = Reason("no query retrieves it, at any rank")
     explains = dict.fromkeys(never, why)
-    queries = len({one.query for one in never})
+    queries = len({*map(attrgetter("query"), never)})
     return Detection(sentence, queries, explains)
 
 
 def _ties(evidence: RunEvidence) -> Detection | None:
     """The k-th document has the same score as the next one."""
-    k, rankings = evidence.k, evidence.rankings
-    scores = {q: [d.score for d in row] for q, row in rankings.items() if len(row) > k}
-    tied = [
-        q for q, own in scores.items() if own[k] is not None and own[k - 1] == own[k]
-    ]
+    k, longer, tied = evidence.k, {}, []
+    for query, row in evidence.rankings.items():
+        if len(row) > k:
+            longer[query] = row
+            score = row[k].score
+            tied += [query] if score is not None and row[k - 1].score == score else []
     if not tied:
         return None
-    explains = {
-        one: Reason(f"at rank {one.rank}, with the score of the document at rank {k}")
-        for one in evidence.missed
-        if one.query in scores
-        and 0 < one.rank <= len(scores[one.query])
-        and scores[one.query][k - 1] == scores[one.query][one.rank - 1] is not None
-    }
+    explains = {}
+    for one in evidence.missed:
+        row = longer.get(one.query, [])
+        at_cut = row[k - 1].score if 0 < one.rank <= len(row) else None
+        if at_cut is not None and row[one.rank - 1].score == at_cut:
+            explains[one] = Reason(
+                f"at rank {one.rank}, with the score of the document at rank {k}"
+            )
     sentence = (
-        f"for {len(tied)} of {counted(len(scores), 'query')} the documents at ranks "
+        f"for {len(tied)} of {counted(len(longer), 'query')} the documents at ranks "
         f"{k} and {k + 1} have the same score"
     )
-    whole = len(tied) >= max(_LEAST_MISSES, _THIRD * len(scores))
+    whole = len(tied) >= max(_LEAST_MISSES, _THIRD * len(longer))
     return Detection(sentence, len(tied), explains, whole)
 
 
@@ -258,15 +256,18 @@ _DETECTORS: dict[str, Callable[[RunEvidence], Detection | None]] = {
 
 def detect(evidence: RunEvidence) -> dict[str, Detection]:
     """Everything that is wrong with a run as a whole, by its cause."""
-    every = ((kind, detector(evidence)) for kind, detector in _DETECTORS.items())
-    return {kind: one for kind, one in every if one is not None}
+    detections = {}
+    for kind, detector in _DETECTORS.items():
+        if (one := detector(evidence)) is not None:
+            detections[kind] = one
+    return detections
 
 
 def run_findings(
     detections: Mapping[str, Detection], misses: Sequence[Miss]
 ) -> Iterator[RunFinding]:
     """What to tell before all else: what is wrong with the run, or with most of it."""
-    counts = Counter(miss.cause for miss in misses)
+    counts = Counter(map(attrgetter("cause"), misses))
     for kind, cause in CAUSES.items():
         if kind in detections:
             one = detections[kind]

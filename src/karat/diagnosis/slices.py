@@ -50,14 +50,20 @@ class Slice:
 
 def query_features(query: Query | None, relevant: int) -> Iterator[str]:
     """What can be seen of a query at a glance."""
-    yield from (f"tag: {tag}" for tag in (query.tags if query else ()))
-    text = (query.text if query else None) or ""
+    for tag in query.tags if query else ():
+        yield f"tag: {tag}"
+    if query and query.text:
+        yield from _text_features(query.text)
+    yield f"gold items: {relevant}" if relevant <= 2 else "gold items: 3 or more"  # noqa: PLR2004
+
+
+def _text_features(text: str) -> Iterator[str]:
     words = _WORD.findall(text.casefold())
     if words:
         size = len(words)
         length = "short" if size <= _SHORT else "long" if size >= _LONG else "medium"
         yield f"length: {length}"
-    if any(char.isdigit() for char in text):
+    if any(map(str.isdigit, text)):
         yield "numbers"
     if _DATE.search(text):
         yield "date"
@@ -67,7 +73,6 @@ def query_features(query: Query | None, relevant: int) -> Iterator[str]:
         yield f"begins with: {words[0]}"
     if (script := script_of(text)) not in ("", "Latin"):
         yield f"script: {script}"
-    yield f"gold items: {relevant}" if relevant <= 2 else "gold items: 3 or more"  # noqa: PLR2004
 
 
 class DocumentFeatures:
