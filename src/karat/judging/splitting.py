@@ -98,15 +98,11 @@ def split_references(
     """
     session = JudgeSession.of(judge)
     questions = questions or {}
-    todo = {
-        query: text
-        for query, text in gold.references.items()
-        if text.strip() and not gold.claims.get(query)
-    }
-    jobs: dict[str, Job[dict[str, float]]] = {
-        query: partial(split, questions.get(query), text, session.prompts)
-        for query, text in todo.items()
-    }
+    jobs: dict[str, Job[dict[str, float]]] = {}
+    for query, text in gold.references.items():
+        if text.strip() and not gold.claims.get(query):
+            jobs[query] = partial(split, questions.get(query), text, session.prompts)
+    todo = {*jobs}
     jobs |= _gathering(gold, questions, corpus) if corpus else {}
     claims = dict(gold.claims)
     failures: dict[str, str] = {}
