@@ -1,8 +1,9 @@
 """Gates: what a build must reach, and what counts as a failure."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Literal, NamedTuple
 
 from karat.comparison.differences import Pairing, left_out, measure, p_equals, pair_up
@@ -182,19 +183,21 @@ def check_failures(
 
 def failed_queries(evaluation: Evaluation) -> list[tuple[str, str]]:
     """The queries that could not be scored, or only in part, each with the reason."""
-    most = max((column.failures for column in evaluation.values()), key=len, default={})
-    failed = [(evaluation.queries[place], why) for place, why in most.items()]
-    return failed + [
-        (evaluation.queries[place], f"in part: {next(filter(None, reasons))}")
-        for matches in evaluation.matches.values()
-        for place, row in matches.verdicts.items()
-        if place not in most and any(reasons := [v.failure for v in row])
-    ]
+    most: Mapping[int, str] = {}
+    for column in evaluation.columns.values():
+        most = max(most, column.failures, key=len)
+    failed = dict(most)
+    for matches in evaluation.matches.values():
+        for place, row in matches.verdicts.items():
+            why = next(filter(None, map(attrgetter("failure"), row)), None)
+            if why is not None and place not in most:
+                failed[place] = f"in part: {why}"
+    return [(evaluation.queries[place], why) for place, why in failed.items()]
 
 
 def outcome_of(results: Iterable[GateResult]) -> Status:
     """The outcome of all gates: a failure outranks what is inconclusive."""
-    statuses: set[Status] = {result.status for result in results}
+    statuses = {*map(attrgetter("status"), results)}
     if "fail" in statuses:
         return "fail"
     return "inconclusive" if "inconclusive" in statuses else "pass"
@@ -242,8 +245,8 @@ def _drop(
     """Whether a drop on these queries, or on all, is as small as it must be."""
     metric = gate.metric
     # The signs that a comparison draws, so that both say the same p.
-    values, known = pairing.differences(metric), pairing.scores(metric)[2]
-    flips = flipped(values[None], known=known[None], clusters=pairing.clusters)
+    values, known = pairing.differences([metric])
+    flips = flipped(values, known=known, clusters=pairing.clusters)
     own = flips[0] if rows is None else None
     difference = measure(pairing, metric, rows, flips=own)
     if not difference.n:
@@ -279,7 +282,7 @@ def _drop(
 
 def _lost(metric: str, pairing: Pairing, rows: Sequence[int] | None, sign: int) -> str:
     """The queries that lost, those that lost most first."""
-    changes = pairing.differences(metric).tolist()
+    changes = pairing.differences([metric])[0][0].tolist()
     places = range(len(changes)) if rows is None else rows
     lost = sorted((sign * changes[n], n) for n in places if sign * changes[n] < 0)
     shown = [f"{pairing.queries[n]} {changes[n]:+.4f}" for _, n in lost[:_NAMED]]

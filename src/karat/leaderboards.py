@@ -1,9 +1,11 @@
 """Several runs against one gold: one evaluation each, on one leaderboard."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import combinations
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -147,29 +149,34 @@ def evaluations_of(
     options: Mapping[str, Any],
     told: Collection[str],
 ) -> list[Evaluation]:
-    """The evaluations of runs; those that are scored now by what the first was."""
+    """The evaluations of runs, each under its own name.
+
+    Those that are scored now are scored by what the first was.
+    """
     scored = [(name, as_scored(given) or given) for name, given in named]
-    nothing_new = all(isinstance(given, Evaluation) for _, given in scored)
-    if told and nothing_new:
+    runs = [given for _, given in scored if not isinstance(given, Evaluation)]
+    if told and not runs:
         raise UsageError(
             f"{', '.join(told)} would change nothing: all that is compared was scored "
             "before. Score the runs anew, or leave it out"
         )
-    if not nothing_new:
+    if runs:
         options = read_once({**options, "gold": gold})
         gold = options.pop("gold")
-    paths = [given for _, given in scored if isinstance(given, str | Path)]
+    paths = [run for run in runs if isinstance(run, str | Path)]
     found: list[Evaluation] = []
-    counted = scored if nothing_new else steps(scored, len(scored), "scoring runs")
-    for one in counted:
-        found.append(evaluation_of(*one, gold, options, paths))
+    for name, run in steps(scored, len(scored), "scoring runs") if runs else scored:
+        found.append(evaluation_of(name, run, gold, options, paths))
         options = {"metrics": [*found[0]], **options}
-    if len({one.run for one in found}) < len(found):
+    if len({*map(attrgetter("run"), found)}) == len(found):
+        return found
+    names: Counter[str] = Counter()
+    for place, (one, (name, given)) in enumerate(zip(found, named, strict=True)):
         # Two branches save runs of one name: their files tell them apart.
-        found = [
-            one if isinstance(given, Evaluation) else replace(one, run=name)
-            for one, (name, given) in zip(found, named, strict=True)
-        ]
+        own = one.run if isinstance(given, Evaluation) else name
+        names[own] += 1
+        again = f" ({names[own]})" if names[own] > 1 else ""
+        found[place] = replace(one, run=own + again)
     return found
 
 

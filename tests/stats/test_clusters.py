@@ -15,7 +15,6 @@ def test_totals_are_those_of_each_cluster_in_every_row() -> None:
     expected = [[2 + 4, 0 + 1 + 5, 3], [8 + 10, 6 + 7 + 11, 9]]
     assert cluster_totals(rows, clusters).tolist() == expected
     assert cluster_totals(rows[0], clusters).tolist() == expected[0]
-    assert cluster_totals(rows, None) is rows
 
 
 def test_the_standard_error_is_that_of_statsmodels() -> None:

@@ -15,7 +15,6 @@ from karat.errors import UsageError
 from karat.leaderboards import evaluations_of
 from karat.metrics import split_metrics
 from karat.results.evaluation import Evaluation
-from karat.results.leaderboard import Leaderboard
 
 _FORMATS = ("html", "json", "md", "tex", "txt", "csv")
 _SCORING = [one.name for one in fields(Scoring) if one.name not in {"gold", "mapping"}]
@@ -112,11 +111,11 @@ def command(
     gates = outputs.read_gates(gating)
     inputs = [*paths, scoring.gold]
     target = outputs.Outputs.plan(output, inputs, _FORMATS, gates, json=json)
-    wanted = [str(metric) for metric in split_metrics(metrics)]
+    wanted = [*map(str, split_metrics(metrics))]
     how = asdict(scoring) | {"corpus": corpus, "force": force or None}
     if scored := [*wanted, *(gate.metric for gate in gates)]:
         how["metrics"] = scored
-    if target.pages:
+    if target.has_page:
         how |= {"keep": outputs.SHOWN_DEPTH, "judged": True}
     flags = [*filter(by_flag, (*_SCORING, "corpus"))]
     evaluations = evaluations_of(named_paths(paths), how.pop("gold"), how, flags)
@@ -142,8 +141,7 @@ def command(
     def text(form: str) -> str:
         if f".{form}" != outputs.PAGE:
             return comparison.write(form)
-        board = outputs.with_command(Leaderboard({one.run: one for one in shown}))
-        return comparison.to_html(*board.values())
+        return comparison.to_html(*map(outputs.with_command, shown))
 
     first, *candidates = evaluations
     results = outputs.gate_results(

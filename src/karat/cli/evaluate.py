@@ -156,7 +156,7 @@ def command(options: Options) -> None:
     if judging.dry_run:
         outputs.rehearse(judge.session, as_json=options.json)
         return
-    signed = outputs.with_command(shown) if target.pages else shown
+    signed = outputs.signed(shown) if target.has_page else shown
 
     def text(form: str) -> str:
         return REPORTS[form](signed, tables())

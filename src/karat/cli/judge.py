@@ -14,7 +14,7 @@ from karat.cli import options
 from karat.cli.command import Command, file_argument, file_option, flag, remark
 from karat.cli.judge_session import open_session
 from karat.cli.options import Judging, collect, existing, writable, write_dataset
-from karat.cli.outputs import INCOMPLETE, PAGE, Outputs, rehearse, with_command
+from karat.cli.outputs import INCOMPLETE, PAGE, Outputs, rehearse, signed
 from karat.data.gold import Gold, Item
 from karat.data.queries import Dataset, Query
 from karat.data.runs import Labels, Run
@@ -362,7 +362,7 @@ def _page(
     """What the runs score by the judge's labels, each label with its reason."""
     metrics, keep = [options.metric], options.k
     board = leaderboard(runs, metrics=metrics, keep=keep, force=True, **scored)
-    board = with_command(board)
+    board = signed(board)
     notes = {
         query: {name: [f"the judge: {one.reason}"] for name, one in row.items()}
         for query, row in report.graded.grades.items()

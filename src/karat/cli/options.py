@@ -34,12 +34,13 @@ STDIN = STDOUT = "-"
 
 def collect(name: str, kind: type[Any], *options: Decorator) -> Decorator:
     """Give a command these options as one value; without any, those it has."""
+    names = [field.name for field in fields(kind)]
 
     def add(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
         def collected(**values: Any) -> None:
-            own = {field.name: values.pop(field.name) for field in fields(kind)}
-            command(**values, **{name: kind(**own)})
+            own = kind(*map(values.pop, names))
+            command(**values, **{name: own})
 
         for option in reversed(options):
             option(collected)
@@ -473,9 +474,9 @@ def writable(target: str, inputs: Sequence[str | None] = ()) -> Path:
             "permission denied" if exists else f"no permission in {str(path.parent)!r}"
         )
         raise FormatError(f"cannot be written: {why}", path=target)
-    present = [name for name in inputs if name is not None and Path(name).exists()]
-    if exists and any(map(path.samefile, present)):
-        raise UsageError(f"{target} is an input, and would be overwritten")
+    for name in filter(None, inputs if exists else ()):
+        if Path(name).exists() and path.samefile(name):
+            raise UsageError(f"{target} is an input, and would be overwritten")
     return path
 
 

@@ -6,6 +6,8 @@ import shlex
 import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Self
 
@@ -88,9 +90,9 @@ class Outputs:
         return cls(files, junit, json)
 
     @property
-    def pages(self) -> list[Path]:
-        """The files that browsers show."""
-        return [path for path in self.files if path.suffix == PAGE]
+    def has_page(self) -> bool:
+        """Whether any of the files is for browsers."""
+        return PAGE in map(attrgetter("suffix"), self.files)
 
     def deliver(
         self,
@@ -134,16 +136,21 @@ class Outputs:
 
         So many queries may lack a judgement, which failed in ways of these kinds.
         """
-        metrics = [result for result in results if result.gate.kind != "failures"]
-        for result in metrics:
+        metrics: list[GateResult] = []
+        apart: dict[str, str] = {}
+        for result in results:
+            if result.gate.kind == "failures":
+                continue
+            metrics.append(result)
             if result.status != "pass":
                 word = {"fail": "failed"}.get(result.status, result.status)
                 sentence = f"gate {word}: {result.run}: {result.sentence}"
                 remark(sentence, alarm=result.status == "fail")
-        apart = {result.run: result.left_out for result in metrics if result.left_out}
+            if result.left_out:
+                apart[result.run] = result.left_out
         for run, queries in apart.items():
             remark(f"{run} and its baseline: {queries}")
-        failed = [pair for one in evaluations for pair in failed_queries(one)]
+        failed = [*chain.from_iterable(map(failed_queries, evaluations))]
         incomplete = say_failed(failed, allowed, kinds)
         if results:
             passed = sum(result.status == "pass" for result in results)
@@ -195,23 +202,20 @@ def tell_github(variable: str, text: str) -> None:
         remark(f"cannot write {path}: {error.strerror}")
 
 
-def with_command(board: Leaderboard) -> Leaderboard:
+def with_command(one: Evaluation) -> Evaluation:
     """The same, saying which command made it; the values of headers may be keys."""
-    words = sys.argv[1:]
-    shown = [
-        "***"
-        if before == "--header"
-        else word.partition("=")[0] + "=***"
-        if word.startswith("--header=")
-        else word
-        for before, word in zip(["", *words], words, strict=False)
-    ]
-    command = shlex.join(["karat", *shown])
-    signed = {
-        name: replace(one, provenance={**one.provenance, "command": command})
-        for name, one in board.items()
-    }
-    return replace(board, evaluations=signed)
+    shown, before = ["karat"], ""
+    for word in sys.argv[1:]:
+        hidden = "--header=***" if word.startswith("--header=") else word
+        shown.append("***" if before == "--header" else hidden)
+        before = word
+    return replace(one, provenance={**one.provenance, "command": shlex.join(shown)})
+
+
+def signed(board: Leaderboard) -> Leaderboard:
+    """The same, each of its evaluations saying which command made it."""
+    names = {name: with_command(one) for name, one in board.items()}
+    return replace(board, evaluations=names)
 
 
 def rehearse(session: Any, *, as_json: bool) -> None:
@@ -270,6 +274,8 @@ def gate_results(
     if not isinstance(baseline, Evaluation):
         path = (baseline or pinned_baseline()) if gating.max_drop else None
         baseline = None if path is None else load_baseline(path)
+    if not gates:
+        return []
     results = check_gates(
         gates,
         evaluations,
@@ -279,7 +285,7 @@ def gate_results(
         by_tag=gating.gate_tags,
         **how,
     )
-    return [*results, *(check_failures(evaluations, allowed) if gates else ())]
+    return [*results, *check_failures(evaluations, allowed)]
 
 
 def say_failed(

@@ -21,7 +21,7 @@ from karat.data.intervals import Interval
 from karat.data.tables import counted
 from karat.diagnosis.headroom import Gains, Headroom, gains_of, headroom, ndcg_at
 from karat.errors import MismatchError, UsageError
-from karat.results.evaluation import UNTAGGED, Evaluation, tagged
+from karat.results.evaluation import UNTAGGED, tagged
 from karat.stats import mean_interval
 from karat.stats.multiple_tests import benjamini_hochberg
 from karat.stats.sign_flip import sign_flip
@@ -65,16 +65,27 @@ class RunChange:
     sentence: str  # all this in words, the depth first
 
 
-def change_of(pairing: Pairing, matcher: str, depth: int | None) -> RunChange | None:
-    """What kind of change it was; None where the hits of either are not kept."""
-    k = depth or _WHOLE
+def changes_at(pairing: Pairing, metrics: Sequence[str]) -> list[RunChange]:
+    """The kind of change at the depth of each metric, where the hits of both tell."""
     baseline, candidate = pairing.baseline, pairing.candidate
-    if matcher not in baseline.matches or matcher not in candidate.matches:
-        return None
-    threshold = baseline.policies.threshold
-    old = gains_of(baseline.matches[matcher], pairing.places[0], threshold)
-    new = gains_of(candidate.matches[matcher], pairing.places[1], threshold)
-    new = _aligned(old, new)
+    gains: dict[str, tuple[Gains, Gains]] = {}
+    changes: dict[tuple[str, int | None], RunChange] = {}
+    for metric in metrics:
+        matcher, depth = baseline.matchers.get(metric, "id"), baseline[metric].depth
+        if matcher not in baseline.matches or matcher not in candidate.matches:
+            continue
+        if matcher not in gains:
+            threshold = baseline.policies.threshold
+            old = gains_of(baseline.matches[matcher], pairing.places[0], threshold)
+            new = gains_of(candidate.matches[matcher], pairing.places[1], threshold)
+            gains[matcher] = old, _aligned(old, new)
+        if (matcher, depth) not in changes:
+            changes[matcher, depth] = _change(*gains[matcher], depth)
+    return [*changes.values()]
+
+
+def _change(old: Gains, new: Gains, depth: int | None) -> RunChange:
+    k = depth or _WHOLE
     before, after = headroom(old, k), headroom(new, k)
     known = ~np.isnan(before.score)
     # Items that both retrieve stand where they stood; only others come and go.
@@ -98,8 +109,8 @@ def change_of(pairing: Pairing, matcher: str, depth: int | None) -> RunChange | 
     return RunChange(
         kind=kind,
         k=depth,
-        by_coverage=(_mean(covered), _interval(covered)),
-        by_ranking=(_mean(ranked), _interval(ranked)),
+        by_coverage=_mean(covered),
+        by_ranking=_mean(ranked),
         baseline=before.means() or none,
         candidate=after.means() or none,
         gained=gained,
@@ -150,17 +161,14 @@ def _first(gains: Gains) -> Ints:
     return first
 
 
-def _mean(values: Floats) -> float:
-    return float(values.mean()) if len(values) else float("nan")
+def _mean(changes: Floats) -> tuple[float, Interval | None]:
+    mean = float(changes.mean()) if len(changes) else float("nan")
+    return mean, mean_interval(changes.clip(-1.0, 1.0), bounds=(-1.0, 1.0))
 
 
 def _median(ranks: Ints) -> float:
     found = ranks[ranks < _WHOLE]
     return float(np.median(found)) if len(found) else float("nan")
-
-
-def _interval(values: Floats) -> Interval | None:
-    return mean_interval(values.clip(-1.0, 1.0), bounds=(-1.0, 1.0))
 
 
 def _sentence(
@@ -172,7 +180,8 @@ def _sentence(
     medians: tuple[float, float],
 ) -> str:
     (lost, gained), anywhere = items
-    coverage, ranking = ("improvement" if part > 0 else "regression" for part in change)
+    words = ("regression", "improvement")
+    coverage, ranking = words[change[0] > 0], words[change[1] > 0]
     verb = "rose" if change[1] > 0 else "slipped"
     found = f"{lost} relevant items no longer retrieved, {gained} newly found"
     if items[0] != anywhere:
@@ -213,41 +222,33 @@ class Mover:
         return self.candidate_score - self.baseline_score
 
 
-def movers_of(metrics: Sequence[str], pairing: Pairing) -> list[Mover]:
+def movers_of(metrics: Sequence[str], pairings: Sequence[Pairing]) -> tuple[Mover, ...]:
     """The queries that changed most by the first, then by the other metrics."""
-    baseline, other = pairing.baseline, pairing.candidate
+    movers: list[Mover] = []
     metric = metrics[0]
-    old, new, _ = pairing.scores(metric)
-    changes = [np.abs(pairing.differences(one)) for one in metrics]
-    change, order = changes[0], np.lexsort([-one for one in changes[::-1]])[:MOVERS]
-    before = _first_ranks(baseline, metric)
-    after = _first_ranks(other, metric)
-    movers = []
-    for row in order[change[order] > 0].tolist():
-        query = pairing.queries[row]
-        said = [
-            run.facts[query].text for run in (baseline, other) if query in run.facts
-        ]
-        both = bool(before and after)
-        one = before[pairing.places[0][row]] if both else {}
-        two = after[pairing.places[1][row]] if both else {}
-        movers.append(
-            Mover(
-                query,
-                next(filter(None, said), None),
-                metric,
-                other.run,
-                float(old[row]),
-                float(new[row]),
-                {item: (rank, two.get(item)) for item, rank in one.items()},
-            )
-        )
-    return movers
-
-
-def _first_ranks(one: Evaluation, metric: str) -> list[dict[str, int | None]]:
-    matches = one.matches.get(one.matchers.get(metric, ""))
-    return [] if matches is None else matches.first_ranks()
+    for pairing in pairings:
+        both = baseline, other = pairing.baseline, pairing.candidate
+        old, new, _ = pairing.scores(metric)
+        changes = np.abs(pairing.differences(metrics)[0])
+        order = np.lexsort(-changes[::-1])[:MOVERS]
+        rows = order[changes[0, order] > 0]
+        one = baseline.matches.get(baseline.matchers.get(metric, ""))
+        two = other.matches.get(other.matchers.get(metric, ""))
+        before: list[dict[str, int | None]] = [{}] * len(rows)
+        after = before
+        if one is not None and two is not None:
+            before = one.first_ranks(pairing.places[0][rows].tolist())
+            after = two.first_ranks(pairing.places[1][rows].tolist())
+        for row, was, now in zip(rows.tolist(), before, after, strict=True):
+            query, text = pairing.queries[row], None
+            for run in both:
+                if query in run.facts:
+                    text = text or run.facts[query].text
+            ranks = {item: (rank, now.get(item)) for item, rank in was.items()}
+            scores = float(old[row]), float(new[row])
+            movers.append(Mover(query, text or None, metric, other.run, *scores, ranks))
+    movers.sort(key=lambda mover: -abs(mover.difference))
+    return tuple(movers[:MOVERS])
 
 
 def slices_of(
@@ -268,7 +269,7 @@ def slices_of(
         adjusted = benjamini_hochberg(np.array([one.p for one in measured]))
         # The rate of false findings is kept at one in ten.
         halved = (adjusted * (_ALPHA / _FALSE_FINDINGS)).tolist()
-        checked = with_adjusted(measured, halved)
+        checked = map(with_adjusted, measured, halved)
         for tag, one, p in zip(found, checked, adjusted.tolist(), strict=True):
             found[tag].append(replace(one, adjusted_p=p))
     return {tag: tuple(rows) for tag, rows in found.items()}

@@ -2,19 +2,14 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import chain, combinations
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
 
-from karat.comparison.changes import (
-    MOVERS,
-    RunChange,
-    change_of,
-    movers_of,
-    slices_of,
-)
+from karat.comparison.changes import RunChange, changes_at, movers_of, slices_of
 from karat.comparison.comparison import Comparison
 from karat.comparison.differences import (
     Difference,
@@ -98,28 +93,32 @@ def compare(  # noqa: PLR0913
         scoring["metrics"] = metrics
     if force:
         scoring["force"] = True
-    baseline, *others = _distinct(evaluations_of(named, gold, scoring, told))
+    baseline, *others = evaluations_of(named, gold, scoring, told)
     asked = _metrics(baseline, others, metrics)
     margins = _margins(margin or {}, asked, baseline)
-    pairs = [(baseline, other) for other in others]
-    if all_pairs:
-        pairs += combinations(others, 2)
+    # Those with the baseline come first.
+    pairs = [*combinations((baseline, *others), 2)]
+    pairs = pairs if all_pairs else pairs[: len(others)]
     pairings = [pair_up(one, two, force=force, cluster=cluster) for one, two in pairs]
     own = pairings[: len(others)]
-    correction = _correction(pairings, correction, test, all_pairs=all_pairs)
-    differences = _differences(asked, pairings, own, margins, test, correction)
-    changes = _changes(own, asked)
+    alike = len({*map(attrgetter("queries"), pairings)}) == 1
+    if len(pairings) == 1:
+        correction = "none"
+    else:
+        correction = _correction(correction, test, alike=alike, all_pairs=all_pairs)
+    rows: list[dict[str, Flips]] = [{}] * len(pairings)
+    if test == "sign-flip":
+        rows = _flips(asked, pairings, own, alike=alike)
+    differences = _differences(asked, pairings, rows, margins, test, correction)
+    changes, other_depths = _changes(own, asked)
     first = leading({metric: baseline[metric] for metric in asked})
-    telling = [first, *(metric for metric in asked if metric != first)]
-    movers = [mover for pairing in own for mover in movers_of(telling, pairing)]
-    movers.sort(key=lambda mover: -abs(mover.difference))
     return Comparison(
         baseline=baseline.run,
-        candidates=tuple(other.run for other in others),
+        candidates=tuple(map(attrgetter("run"), others)),
         differences=tuple(differences),
-        changes={run: first for run, (first, *_) in changes.items()},
-        other_depths={run: tuple(rest) for run, (_, *rest) in changes.items() if rest},
-        movers=tuple(movers[:MOVERS]),
+        changes=changes,
+        other_depths=other_depths,
+        movers=movers_of([*dict.fromkeys([first, *asked])], own),
         slices=slices_of(asked, own[0], margins, test) if by_tag else {},
         added=_united(own, "added"),
         removed=_united(own, "removed"),
@@ -138,13 +137,8 @@ def compare(  # noqa: PLR0913
     )
 
 
-def _correction(
-    pairings: Sequence[Pairing], asked: str | None, test: Test, *, all_pairs: bool
-) -> str:
+def _correction(asked: str | None, test: Test, *, alike: bool, all_pairs: bool) -> str:
     """How p is corrected: as asked, else by MaxT where it can be, else by Holm."""
-    alike = all(pairing.queries == pairings[0].queries for pairing in pairings)
-    if len(pairings) == 1:
-        return "none"
     if asked == "maxt" and not alike:
         raise UsageError(
             "MaxT needs the same queries in all runs, and these have others: take holm"
@@ -156,15 +150,12 @@ def _correction(
 def _differences(
     metrics: Sequence[str],
     pairings: Sequence[Pairing],
-    own: Sequence[Pairing],
+    rows: Sequence[Mapping[str, Flips]],
     margins: Mapping[str, float],
     test: Test,
     correction: str,
 ) -> list[Difference]:
     """The differences of each pair by each metric."""
-    rows: list[dict[str, Flips]] = [{} for _ in pairings]
-    if test == "sign-flip":
-        rows = _flips(metrics, pairings, own)
     differences: list[Difference] = []
     for metric in steps(metrics, len(metrics), "comparing by metrics"):
         family: list[Adjusted | None] = [None] * len(pairings)
@@ -183,27 +174,30 @@ def _differences(
         ]
         if correction in _CORRECT:
             p = np.array([one.p for one in measured])
-            measured = with_adjusted(measured, _CORRECT[correction](p).tolist())
+            measured = [*map(with_adjusted, measured, _CORRECT[correction](p).tolist())]
         differences += measured
     return differences
 
 
 def _flips(
-    metrics: Sequence[str], pairings: Sequence[Pairing], own: Sequence[Pairing]
+    metrics: Sequence[str],
+    pairings: Sequence[Pairing],
+    own: Sequence[Pairing],
+    *,
+    alike: bool,
 ) -> list[dict[str, Flips]]:
     """The differences of each pair by each metric, with signs flipped.
 
     Two candidates differ by what they differ from the baseline, and so do their flipped
     sums: the pairs without the baseline, which come after those with it, cost nothing.
     """
-    first = pairings[0]
-    known = [np.array([one.scores(m)[2] for m in metrics]) for one in pairings]
-    alike = all(one.queries == first.queries for one in pairings)
-    alike = alike and all((one == known[0]).all() for one in known)
+    tables = [pairing.differences(metrics) for pairing in pairings]
+    first = tables[0][1]
+    alike = alike and all((known == first).all() for _, known in tables)
     rows = []
-    for pairing, there in zip(own if alike else pairings, known, strict=False):
-        values = np.array([pairing.differences(metric) for metric in metrics])
-        flips = flipped(values, known=there, clusters=pairing.clusters)
+    pairs = zip(own if alike else pairings, tables, strict=False)
+    for pairing, (values, known) in pairs:
+        flips = flipped(values, known=known, clusters=pairing.clusters)
         rows.append(dict(zip(metrics, flips, strict=True)))
     if len(rows) < len(pairings):
         rows += [
@@ -215,20 +209,16 @@ def _flips(
 
 def _changes(
     pairings: Sequence[Pairing], metrics: Sequence[str]
-) -> dict[str, list[RunChange]]:
-    """Candidate -> the kind of change at the depth of each metric, where hits tell."""
-    baseline = pairings[0].baseline
-    depths = dict.fromkeys(
-        (baseline.matchers.get(metric, "id"), baseline[metric].depth)
-        for metric in metrics
-    )
-    changes: dict[str, list[RunChange]] = {}
+) -> tuple[dict[str, RunChange], dict[str, tuple[RunChange, ...]]]:
+    """The kind of change of each candidate at the first depth, and at the others."""
+    changes, other_depths = {}, {}
     for pairing in pairings:
-        for matcher, k in depths:
-            change = change_of(pairing, matcher, k)
-            if change is not None:
-                changes.setdefault(pairing.candidate.run, []).append(change)
-    return changes
+        run, found = pairing.candidate.run, changes_at(pairing, metrics)
+        if found:
+            changes[run] = found[0]
+        if found[1:]:
+            other_depths[run] = tuple(found[1:])
+    return changes, other_depths
 
 
 def _named(role: str, given: Sequence[Any]) -> list[tuple[str, Any]]:
@@ -247,7 +237,8 @@ def _named(role: str, given: Sequence[Any]) -> list[tuple[str, Any]]:
 
 
 def _united(pairings: Sequence[Pairing], kind: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(q for one in pairings for q in getattr(one, kind)))
+    queries = chain.from_iterable(map(attrgetter(kind), pairings))
+    return tuple(dict.fromkeys(queries))
 
 
 def _is_mapping_of_runs(given: Any) -> bool:
@@ -264,17 +255,6 @@ def _is_mapping_of_runs(given: Any) -> bool:
     )
 
 
-def _distinct(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
-    """The evaluations, renamed where two have one name."""
-    names: dict[str, int] = {}
-    distinct = []
-    for one in evaluations:
-        names[one.run] = names.get(one.run, 0) + 1
-        again = names[one.run]
-        distinct.append(one if again == 1 else replace(one, run=f"{one.run} ({again})"))
-    return distinct
-
-
 def _metrics(
     baseline: Evaluation,
     others: Sequence[Evaluation],
@@ -282,10 +262,9 @@ def _metrics(
 ) -> list[str]:
     """The metrics to compare by: those asked for, else those that all have."""
     if asked is None:
-        common = [*baseline]
-        for other in others:
-            common = [metric for metric in common if metric in other]
-        common = [metric for metric in common if baseline[metric].average == "mean"]
+        shared = {*baseline}.intersection(*others)
+        columns = baseline.columns.items()
+        common = [m for m, one in columns if m in shared and one.average == "mean"]
         if not common:
             raise UsageError(
                 f"{baseline.run} has scores by {', '.join(baseline)}, "
@@ -346,14 +325,14 @@ def _check_choices(test: Any, correction: Any, margin: Any, cluster: Any) -> Non
 
 def _notes(
     differences: Sequence[Difference],
-    changes: Mapping[str, Sequence[RunChange]],
+    changes: Mapping[str, RunChange],
     *,
     cluster: str | None,
 ) -> list[str]:
     notes = []
     if cluster is not None:
         notes.append(f"queries of one {cluster} are counted as one cluster")
-    if left := max(one.left_out for one in differences):
+    if left := max(map(attrgetter("left_out"), differences)):
         notes.append(
             f"common queries without a score in one of the runs, left out: {left}"
         )

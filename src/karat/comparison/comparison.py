@@ -86,22 +86,19 @@ class Comparison(PlainResult):
     test: str = "sign-flip"
     correction: str = "none"
 
-    @cached_property
-    def _pairs(self) -> int:
-        return len({(one.baseline, one.candidate) for one in self.differences})
-
     @property
     def _n(self) -> str:
         """How many queries there are scores for in both, over all metrics."""
-        counts = [one.n for one in self.differences]
+        counts = [*map(attrgetter("n"), self.differences)]
         return " to ".join(dict.fromkeys(map(str, (min(counts), max(counts)))))
 
     @property
     def method(self) -> str:
         """What p and intervals rest on: test, correction, level, queries and gold."""
         said = f"{_TESTS[self.test]}, level 0.05"
-        if (pairs := self._pairs) > 1:
-            said += f"; {_CORRECTIONS[self.correction].format(pairs)}"
+        if len(self.candidates) > 1:
+            pairs = {(one.baseline, one.candidate) for one in self.differences}
+            said += f"; {_CORRECTIONS[self.correction].format(len(pairs))}"
         said += f"; n = {self._n}"
         gold = self.provenance.get("gold")
         return f"{said}; gold: {gold}" if gold else said
@@ -177,7 +174,7 @@ class Comparison(PlainResult):
     def _name(self, one: Difference) -> str:
         """The metric, with the runs where there are several."""
         against = "" if one.baseline == self.baseline else f" v {one.baseline}"
-        several = self._pairs > 1
+        several = len(self.candidates) > 1
         return f"{one.metric} {one.candidate}{against}" if several else one.metric
 
     def _notes(self) -> list[str]:
@@ -201,28 +198,28 @@ class Comparison(PlainResult):
     def movers_table(self, most: int = _SHOWN) -> Table:
         """The queries that changed most, with the ranks of their gold items."""
         shown = self.movers[:most]
-        ordered = sorted(shown, key=attrgetter("difference"))
         several = len(self.candidates) > 1
-        rows = [
-            [
-                mover.query,
-                (mover.text or "")[:_LONG],
-                mover.candidate if several else "",
-                number(mover.baseline_score),
-                number(mover.candidate_score),
-                f"{mover.difference:+.4f}",
-                _moves(mover.ranks),
-            ]
-            for mover in ordered
-        ]
-        metric = shown[0].metric if shown else ""
-        every = [one for one in self.differences if one.metric == metric]
-        changed = sum(one.wins + one.losses for one in every)
+        rows, links = [], []
+        for mover in sorted(shown, key=attrgetter("difference")):
+            rows.append(
+                [
+                    mover.query,
+                    (mover.text or "")[:_LONG],
+                    mover.candidate if several else "",
+                    number(mover.baseline_score),
+                    number(mover.candidate_score),
+                    f"{mover.difference:+.4f}",
+                    _moves(mover.ranks),
+                ]
+            )
+            links.append(("q", mover.query))
+        metric, changed = shown[0].metric if shown else "", 0
+        for one in self.differences:
+            changed += one.wins + one.losses if one.metric == metric else 0
         part = f": {len(shown)} of {changed}; -o FILE.html has all"
         title = f"queries that changed most by {metric}, losses first"
         title += part if changed > len(shown) else ""
         columns = ["query", "text", "candidate", "before", "after", "change", "ranks"]
-        links = [("q", mover.query) for mover in ordered]
         table = Table(columns, rows, title=title, texts=(0, 1, 2, 6), links=links)
         return table.without_empty()
 
@@ -237,10 +234,9 @@ class Comparison(PlainResult):
         if change.k is not None:
             names |= {"score": f"nDCG@{change.k}", "cutoff": f"below rank {change.k}"}
         names["candidates"] = "not retrieved"
-        rows = [
-            [run, *(number(parts[name]) for name in names)]
-            for run, parts in systems.items()
-        ]
+        rows = []
+        for run, parts in systems.items():
+            rows.append([run, *map(number, map(parts.__getitem__, names))])
         return Table(["run", *names.values()], rows, title="headroom: the parts of 1")
 
     def slice_table(self) -> Table | None:
@@ -261,9 +257,8 @@ class Comparison(PlainResult):
 
     def tables(self) -> list[Table]:
         """All that a person is shown."""
-        found = [self.summary(), self.headroom_table(), self.slice_table()]
-        shown = [table for table in found if table is not None]
-        return [*shown, self.movers_table()] if self.movers else shown
+        parts = [self.summary(), self.headroom_table(), self.slice_table()]
+        return [*filter(None, parts), *([self.movers_table()] if self.movers else [])]
 
     def rows(self) -> list[dict[str, Any]]:
         """A row per metric, baseline and candidate, in plain values."""
@@ -321,7 +316,7 @@ def _row(one: Difference, name: str) -> list[str]:
     difference = DASH if math.isnan(one.difference) else f"{one.difference:+.4f}"
     if one.interval is not None:
         # Without a leading zero, as on a leaderboard: a row is soon too wide.
-        limits = " to ".join(f"{limit:+.3f}" for limit in one.interval)
+        limits = " to ".join(map("{:+.3f}".format, one.interval))
         difference += f" ({limits.replace('+0.', '+.').replace('-0.', '-.')})"
     return [
         name,
@@ -337,15 +332,11 @@ def _row(one: Difference, name: str) -> list[str]:
 
 def _moves(ranks: Mapping[str, tuple[int | None, int | None]]) -> str:
     """How the items moved, the highest first."""
-    moved = [
-        (min(filter(None, pair)), item, *pair)
-        for item, pair in ranks.items()
-        if pair[0] != pair[1]
-    ]
+    moved = []
+    for item, (before, after) in ranks.items():
+        if before != after:
+            arrow = f"{before or DASH}\N{RIGHTWARDS ARROW}{after or DASH}"
+            moved.append((min(filter(None, (before, after))), f"{item[:24]} {arrow}"))
     moved.sort(key=itemgetter(0))
-    shown = [
-        f"{item[:24]} {before or DASH}\N{RIGHTWARDS ARROW}{after or DASH}"
-        for _, item, before, after in moved[:_MOVES]
-    ]
-    more = len(moved) - len(shown)
-    return ", ".join(shown) + (f", {more} more" if more else "")
+    shown = ", ".join(map(itemgetter(1), moved[:_MOVES]))
+    return f"{shown}, {len(moved) - _MOVES} more" if len(moved) > _MOVES else shown

@@ -19,7 +19,6 @@ from karat.stats.paired import (
     interval_of,
     outcomes,
     queries_needed,
-    spread_of,
     t_test,
     wilcoxon,
 )
@@ -54,10 +53,13 @@ class Pairing(NamedTuple):
         two = self.candidate[metric].scores[self.places[1]]
         return one, two, ~(np.isnan(one) | np.isnan(two))
 
-    def differences(self, metric: str) -> Floats:
-        """Candidate less baseline; 0 where one has no score, which changes nothing."""
-        old, new, known = self.scores(metric)
-        return np.where(known, new - old, 0.0)
+    def differences(self, metrics: Sequence[str]) -> tuple[Floats, Bools]:
+        """Candidate less baseline by each metric, and where both have a score; else 0.
+
+        A difference of 0 changes no test.
+        """
+        old, new, known = map(np.array, zip(*map(self.scores, metrics), strict=True))
+        return np.where(known, new - old, 0.0), known
 
 
 def left_out(
@@ -90,7 +92,7 @@ def pair_up(
     old, new = baseline.digests, candidate.digests
     if ids and ids == theirs and old == new:
         every = np.arange(len(ids))
-        clusters = _clusters(baseline, ids, cluster)
+        clusters = None if cluster is None else _clusters(baseline, ids, cluster)
         return Pairing(baseline, candidate, ids, (every, every), clusters=clusters)
     places = {query: place for place, query in enumerate(ids)}
     common = [
@@ -121,16 +123,12 @@ def pair_up(
         added=tuple(query for query in theirs if query not in places),
         removed=tuple(query for query in ids if query not in present),
         relabelled=tuple(query for query, *_ in common if query not in kept),
-        clusters=_clusters(baseline, queries, cluster),
+        clusters=None if cluster is None else _clusters(baseline, queries, cluster),
     )
 
 
-def _clusters(
-    one: Evaluation, queries: Sequence[str], field: str | None
-) -> Ints | None:
+def _clusters(one: Evaluation, queries: Sequence[str], field: str) -> Ints:
     """A number per query, equal for those with the same value of a field."""
-    if field is None:
-        return None
     facts = one.facts
     values = [facts[q].metadata.get(field) if q in facts else None for q in queries]
     if all(value is None for value in values):
@@ -378,21 +376,16 @@ def measure(
         ties=ties,
         losses=losses,
         margin=margin,
-        spread=math.nan if sample is None else spread_of(sample),
-        units=0 if sample is None else sample.units,
+        spread=sample.standard_error * math.sqrt(n) if sample else math.nan,
+        units=sample.units if sample else 0,
         higher_is_better=column.higher_is_better,
     )
-    return with_adjusted([result], [p if family is None else family.p])[0]
+    return with_adjusted(result, p if family is None else family.p)
 
 
-def with_adjusted(
-    differences: Sequence[Difference], adjusted: Sequence[float]
-) -> list[Difference]:
-    """The same differences with p corrected for their number, and their verdicts."""
-    return [
-        replace(one, adjusted_p=float(p), verdict=_verdict(one, p))
-        for one, p in zip(differences, adjusted, strict=True)
-    ]
+def with_adjusted(one: Difference, p: float) -> Difference:
+    """The same difference with p corrected for others beside it, and its verdict."""
+    return replace(one, adjusted_p=p, verdict=_verdict(one, p))
 
 
 def _verdict(one: Difference, p: float) -> Outcome:

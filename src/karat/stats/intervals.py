@@ -82,10 +82,8 @@ class Sample(NamedTuple):
         return self.spread <= self.units * rounding**2
 
 
-def cluster_totals(values: Floats, clusters: Ints | None) -> Floats:
+def cluster_totals(values: Floats, clusters: Ints) -> Floats:
     """The sum of each cluster's values, along the last axis, clusters in order."""
-    if clusters is None:
-        return values
     labels, unit = np.unique(clusters, return_inverse=True)
     rows = np.atleast_2d(values)
     totals = np.array([sum_by(unit, row, len(labels)) for row in rows])
@@ -94,10 +92,10 @@ def cluster_totals(values: Floats, clusters: Ints | None) -> Floats:
 
 def sample_of(values: Floats, clusters: Ints | None = None) -> Sample:
     """What a mean rests on: the scores, or the totals of their clusters."""
-    totals, sizes = cluster_totals(values, clusters), np.ones(len(values))
-    if clusters is not None:
-        sizes = np.unique(clusters, return_counts=True)[1].astype(np.float64)
-    return sample_of_totals(totals, sizes)
+    if clusters is None:
+        return sample_of_totals(values, np.ones(len(values)))
+    sizes = np.unique(clusters, return_counts=True)[1].astype(np.float64)
+    return sample_of_totals(cluster_totals(values, clusters), sizes)
 
 
 def sample_of_totals(totals: Floats, sizes: Floats) -> Sample:

@@ -19,7 +19,7 @@ import numpy as np
 from karat.data.arrays import Floats, Ints
 from karat.data.intervals import Interval
 from karat.stats.distributions import normal_quantile, t_below, t_quantile
-from karat.stats.intervals import Sample, gaffke_interval, sample_of, sample_of_totals
+from karat.stats.intervals import gaffke_interval, sample_of, sample_of_totals
 from karat.stats.sign_flip import ALPHA, Flips, flipped, sign_flip
 
 _ROUNDING = 1e-12
@@ -155,11 +155,6 @@ def wilcoxon(differences: Floats) -> float:
     )
     ranks = np.cumsum(count) - (count - 1) / 2
     return float(sign_flip(np.copysign(ranks[place], moved)))
-
-
-def spread_of(sample: Sample) -> float:
-    """The standard deviation of a difference between queries; more within clusters."""
-    return sample.standard_error * math.sqrt(sample.n)
 
 
 def queries_needed(difference: float, spread: float, alpha: float = ALPHA) -> float:

@@ -125,7 +125,10 @@ def flipped(
     there = np.ones((1, differences.shape[1])) if known is None else known.astype(float)
     if (there == there[0]).all():
         there = there[:1]
-    totals, sizes = (cluster_totals(rows, clusters) for rows in (differences, there))
+    totals, sizes = differences, there
+    if clusters is not None:
+        totals = cluster_totals(differences, clusters)
+        sizes = cluster_totals(there, clusters)
     noise = _ROUNDING * np.abs(totals).sum(axis=1)
     none = np.abs(totals) <= noise[:, None] / totals.shape[1]
     totals = np.where(none, 0.0, totals)
