@@ -7,7 +7,7 @@ import pytest
 
 from karat import evaluate, retrieve
 from karat.extend import UsageError
-from karat.pytest_plugin import Retrieval, assert_retrieval
+from karat.pytest_plugin import RetrievalChecks, assert_retrieval
 
 pytest_plugins = ["pytester"]
 
@@ -80,7 +80,7 @@ def test_what_cannot_be_read_is_said(text: str) -> None:
 
 
 def test_runs_of_one_name_are_all_remembered() -> None:
-    session = Retrieval()
+    session = RetrievalChecks()
     for _ in range(2):
         session.assert_retrieval(GOOD, "rr >= 1", gold=GOLD)
     assert [*session.evaluations] == ["run", "run 2"]

@@ -22,7 +22,6 @@ from karat.reading.readers import read_run
 from karat.results.evaluation import Evaluation
 from karat.results.leaderboard import Leaderboard
 from karat.results.loading import load
-from karat.results.notices import trec_eval_differences
 from karat.stats.intervals import Figure
 from karat.stats.rank_correlation import order_correlation
 
@@ -117,12 +116,44 @@ def leaderboard(
         if any(matcher.startswith("span") for matcher in result.matchers.values()):
             covered[name] = run
         if isinstance(run, Dataset) and run.format.startswith("trec"):
-            notes += trec_eval_differences(result)
+            notes += _trec_eval_differences(result)
     if not evaluations:
         raise UsageError("no runs: name at least one")
     if len(covered) == len(evaluations) > 1:
         notes += order_flips(covered, [*evaluations.values()], **options)
     return Leaderboard(evaluations, tuple(dict.fromkeys(notes)))
+
+
+def _trec_eval_differences(result: Evaluation) -> list[str]:
+    """A sentence per policy that makes a mean differ from `karat trec-eval`."""
+    policies = result.policies
+    if policies.profile is not None and policies.profile.startswith("trec_eval"):
+        return []
+    lines = []
+    # The binary knows no judged@k and no texts, which are undefined for other reasons.
+    names = [
+        name
+        for name in result
+        if not name.startswith("judged") and result.matchers[name] == "id"
+    ]
+    undefined = max((result[name].undefined for name in names), default=0)
+    if undefined and policies.undefined != "zero":
+        lines.append(
+            f"queries without relevant gold ({undefined} of {len(result.queries)}) "
+            "count 0 there (here: --undefined zero)"
+        )
+    missing = int(result.missing.sum())
+    if missing:
+        lines.append(
+            f"queries missing from the run ({missing}) are refused by version 10 "
+            "without -c, and left out by version 9 (here: --missing skip)"
+        )
+    kinds = {notice.kind for notice in result.warnings}
+    if "duplicates" in kinds:
+        lines.append("documents retrieved twice are refused there")
+    if policies.ties != "trec" and "ties" in kinds:
+        lines.append("equal scores are ordered by document id there (--ties trec)")
+    return [f"trec_eval would differ: {line}" for line in lines]
 
 
 def evaluation_of(

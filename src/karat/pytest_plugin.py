@@ -21,7 +21,7 @@ _BASELINE = re.compile(
 _WORST = 5
 
 
-class Retrieval:
+class RetrievalChecks:
     """What the fixture `karat` gives: checks runs, and remembers them for a report."""
 
     def __init__(self) -> None:
@@ -142,8 +142,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture(scope="session")
-def _karat_session(request: pytest.FixtureRequest) -> Iterator[Retrieval]:
-    session = Retrieval()
+def _karat_session(request: pytest.FixtureRequest) -> Iterator[RetrievalChecks]:
+    session = RetrievalChecks()
     yield session
     target = request.config.getoption("--karat-report")
     if target and session.evaluations:
@@ -157,6 +157,6 @@ def _karat_session(request: pytest.FixtureRequest) -> Iterator[Retrieval]:
 
 
 @pytest.fixture
-def karat(_karat_session: Retrieval) -> Retrieval:
+def karat(_karat_session: RetrievalChecks) -> RetrievalChecks:
     """Holds retrieval to expectations: `karat.assert_retrieval(run, ...)`."""
     return _karat_session

@@ -89,7 +89,7 @@ def shown(
 def test_the_bar_shows_rows_calls_tokens_cost_and_the_time_left(
     width: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    far = Progress(7, 24, 1, 8, 2, 12_000, 900, 0.0056, 20.0, 75.0, SPLITTING)
+    far = Progress(7, 24, 1, 8, 2, 12_000, 900, 0.0056, 75.0, SPLITTING)
     text = CODES.sub("", shown(monkeypatch, [far], width=width))
     bar = "\N{BOX DRAWINGS HEAVY HORIZONTAL}"
     for part in ("splitting", bar, "7/24", "1 failed", "8 calls", "12,900", "0.0056"):

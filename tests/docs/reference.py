@@ -17,7 +17,7 @@ import click
 import karat as package
 from karat import compat, evaluate, extend, history, scale
 from karat.cli import COMMANDS, karat, matchers as cli_matchers
-from karat.cli.metrics import about, described
+from karat.cli.metrics import described, metric_facts
 from karat.data.policies import CHOICES, PROFILES
 from karat.extend import Policies
 from karat.metrics import METRICS, NAMES
@@ -208,7 +208,9 @@ def metrics() -> Iterator[str]:
     for name, metric in METRICS.items():
         yield f"## {name}"
         yield described(metric)[0]
-        yield "\n".join(f"- {what}: {code(text)}" for what, text in about(metric))
+        yield "\n".join(
+            f"- {what}: {code(text)}" for what, text in metric_facts(metric)
+        )
     yield "## Names of other tools"
     yield ELSEWHERE
     yield table(
@@ -228,7 +230,7 @@ def matchers() -> Iterator[str]:
     for name, kind in kinds.items():
         yield f"## {name}"
         yield described(kind)[0]
-        known = cli_matchers.about(kind)
+        known = cli_matchers.matcher_facts(kind)
         yield "\n".join(f"- {what}: {code(text)}" for what, text in known)
 
 

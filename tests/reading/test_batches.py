@@ -13,7 +13,7 @@ import karat
 from karat.extend import FormatError, Policies, Source
 from karat.reading import json_text, readers
 from karat.reading.meaning import records
-from karat.reading.meaning.rows import Table
+from karat.reading.meaning.rows import TableReader
 from karat.reading.source import Batched, Notes
 
 
@@ -88,14 +88,14 @@ def test_rows_of_tables(
     chosen = [{name: row[name] for name in header} for row in rows]
     records.write_text("\n".join(map(json.dumps, chosen)))
     ours = [read(path) for path in (table, records)]
-    take = Table.take
+    take = TableReader.take
 
-    def one_by_one(self: Table, columns: Any, lines: Any) -> None:
+    def one_by_one(self: TableReader, columns: Any, lines: Any) -> None:
         for line, *row in zip(lines, *columns.values(), strict=True):
             cells = zip(columns, row, strict=True)
             take(self, {name: [cell] for name, cell in cells}, [line])
 
-    monkeypatch.setattr(Table, "take", one_by_one)
+    monkeypatch.setattr(TableReader, "take", one_by_one)
     assert ours == [read(path) for path in (table, records)]
 
 

@@ -10,7 +10,7 @@ import pytest
 import karat
 from karat import Leaderboard
 from karat.reports import REPORTS
-from karat.reports.terminal import show, show_text
+from karat.reports.terminal import show_table, show_text
 from tests.reports.payloads import payloads
 
 TEXTS = payloads()
@@ -61,7 +61,7 @@ def test_markdown_holds_no_markup_and_no_link(board: Leaderboard) -> None:
 def test_the_terminal_is_not_told_what_to_do(board: Leaderboard) -> None:
     stream = io.StringIO()
     for table in (board.summary(), *board.by_tag()):
-        show(table, stream)
+        show_table(table, stream)
     shown = stream.getvalue()
     assert not [c for c in shown if unicodedata.category(c)[0] == "C" and c != "\n"]
 

@@ -9,7 +9,7 @@ from karat.cli.command import Command, flag
 from karat.cli.outputs import PINNED, load_baseline, pinned_baseline
 from karat.errors import UsageError
 from karat.llm.journal import make_private_folder
-from karat.reports.terminal import show
+from karat.reports.terminal import show_table
 from karat.writing import write_file
 
 
@@ -34,7 +34,7 @@ def command(action: str, file: str | None, *, commit: bool, json: bool) -> None:
             click.echo(pinned.to_json())
             return
         click.echo(f"{path}\n")
-        show(pinned.summary())
+        show_table(pinned.summary())
         return
     if file is None:
         raise UsageError("karat baseline set FILE: which saved evaluation?")

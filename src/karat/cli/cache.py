@@ -11,7 +11,7 @@ from karat.data.tables import Table, counted
 from karat.errors import UnknownNameError, UsageError
 from karat.llm.journal import Journal
 from karat.llm.limits import JOURNAL
-from karat.reports.terminal import show
+from karat.reports.terminal import show_table
 
 _KILO = 1024
 
@@ -61,7 +61,7 @@ def command(
     if contents:
         rows = [[one.model, one.endpoint, *map(str, one.counts)] for one in contents]
         columns = ["model", "endpoint", "entries", "errors", "tokens"]
-        show(Table(columns, rows, texts=(0, 1)))
+        show_table(Table(columns, rows, texts=(0, 1)))
 
 
 def _size(journal: Path) -> str:

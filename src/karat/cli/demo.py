@@ -10,7 +10,7 @@ import click
 from karat.cli.command import Command
 from karat.errors import FormatError, ParameterError
 from karat.leaderboards import leaderboard
-from karat.reports.terminal import show, width_of
+from karat.reports.terminal import show_table, width_of
 from karat.results.evaluation import slice_table, tagged
 from karat.writing import write_file
 
@@ -74,11 +74,11 @@ def _score(folder: Path) -> None:
         metrics=_METRICS,
         judged=False,
     )
-    show(board.summary(width_of(sys.stdout)))
+    show_table(board.summary(width_of(sys.stdout)))
     click.echo()
     dense = board["dense.run"]
-    show(dense.summary())
+    show_table(dense.summary())
     click.echo()
     columns = {result.run: result["ndcg@10"] for result in board.ranked()}
-    show(slice_table(columns, tagged(dense), title="ndcg@10 by tag"))
+    show_table(slice_table(columns, tagged(dense), title="ndcg@10 by tag"))
     click.echo(f"\n{_NEXT}")

@@ -32,7 +32,7 @@ from karat.results.leaderboard import WIDTH, Leaderboard
 
 
 @dataclass(frozen=True)
-class Options:
+class EvaluateOptions:
     """What is scored, how, and where it goes."""
 
     runs: Sequence[str]
@@ -87,8 +87,8 @@ class Options:
 @options.json
 @flag("--force", default=None, help="Score even if no id is in both run and gold.")
 @options.judging
-@collect("options", Options)
-def command(options: Options) -> None:
+@collect("options", EvaluateOptions)
+def command(options: EvaluateOptions) -> None:
     """Score RUN... against gold: means with intervals, and counts of what is left out.
 
     RUN is a file of any format karat reads, a glob, a folder of Parquet files, or - for
@@ -167,7 +167,7 @@ def command(options: Options) -> None:
 
 
 def _outputs(
-    options: Options, paths: Sequence[str], gates: Sequence[Gate]
+    options: EvaluateOptions, paths: Sequence[str], gates: Sequence[Gate]
 ) -> outputs.Outputs:
     """Where to write what; what cannot be carried out is refused before any work."""
     if by_flag("parts") and not any(map(has_magic, paths)):
@@ -208,7 +208,7 @@ def _say_unasked(board: Leaderboard) -> None:
         )
 
 
-def _metrics_of(options: Options) -> list[str]:
+def _metrics_of(options: EvaluateOptions) -> list[str]:
     """The metrics asked for; a typo or a bad switch is told before any file is read."""
     metrics = [str(metric) for metric in split_metrics(options.metrics)]
     for metric in metrics:
@@ -224,7 +224,10 @@ def _metrics_of(options: Options) -> list[str]:
 
 
 def _read_runs(
-    paths: Sequence[str], options: Options, gold: Dataset | None, judged: Sequence[str]
+    paths: Sequence[str],
+    options: EvaluateOptions,
+    gold: Dataset | None,
+    judged: Sequence[str],
 ) -> Iterator[tuple[str, Dataset]]:
     """Each run with its name, read when it is its turn."""
     how: dict[str, Any] = {"mapping": options.scoring.mapping, "format": options.format}

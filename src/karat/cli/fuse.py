@@ -16,7 +16,7 @@ from karat.errors import UsageError
 from karat.fusion import METHODS, NORMS, complementarity, fuse
 from karat.fusion.fuse import Method, Norm, order_notices
 from karat.reading.readers import read
-from karat.reports.terminal import show
+from karat.reports.terminal import show_table
 
 
 def _read_weights(
@@ -112,4 +112,4 @@ def command(
         if json:
             click.echo(dumps(found.to_dict(), indent=2), stream)
         else:
-            show(found.table(), stream)
+            show_table(found.table(), stream)

@@ -52,7 +52,7 @@ _METRIC = "ndcg@10"
 
 
 @dataclass(frozen=True)
-class Options:
+class JudgeOptions:
     """What is labelled, what it is compared with, and where it goes."""
 
     runs: Sequence[str]
@@ -91,8 +91,8 @@ class Options:
 @options.json
 @options.mapping
 @options.judging
-@collect("options", Options)
-def command(options: Options) -> None:
+@collect("options", JudgeOptions)
+def command(options: JudgeOptions) -> None:
     """Grade the top k of RUN... from 0 to 3 with a model, and write the grades as gold.
 
     Every metric works on such gold. Grade 1 does not help to answer, so score with
@@ -144,7 +144,7 @@ def command(options: Options) -> None:
             sys.exit(INCOMPLETE)
 
 
-def _targets(options: Options, paths: Sequence[str]) -> list[Path]:
+def _targets(options: JudgeOptions, paths: Sequence[str]) -> list[Path]:
     """Where gold is to be written; asking for nothing at all is an error."""
     if options.k < 1:
         raise ParameterError("-k", "k", "an integer >= 1", options.k)
@@ -207,7 +207,7 @@ def _grade(
     session: JudgeSession,
     targets: Sequence[Path],
     pages: Sequence[Path],
-    options: Options,
+    options: JudgeOptions,
 ) -> list[Mapping[str, str]]:
     """What could not be graded, with the reason; the same of what was asked again."""
     runs, judging = _runs(loaded), options.judging
@@ -268,7 +268,7 @@ def _split_claims(
     loaded: Sequence[Dataset],
     session: JudgeSession,
     targets: Sequence[Path],
-    options: Options,
+    options: JudgeOptions,
 ) -> Mapping[str, str]:
     """The queries whose references could not be split, with the reason."""
     if len(loaded) > 1:
@@ -314,7 +314,7 @@ def _split_claims(
 
 
 def _compare_claims(
-    run: Run | None, session: JudgeSession, options: Options
+    run: Run | None, session: JudgeSession, options: JudgeOptions
 ) -> Agreement | None:
     """Judge the claims that people labelled, compare, and keep the outcome."""
     if not options.agreement:
@@ -357,7 +357,7 @@ def _page(
     runs: Mapping[str, Run],
     report: JudgeReport,
     scored: Mapping[str, Any],
-    options: Options,
+    options: JudgeOptions,
 ) -> str:
     """What the runs score by the judge's labels, each label with its reason."""
     metrics, keep = [options.metric], options.k
@@ -372,7 +372,9 @@ def _page(
     return as_html(board, notes=notes, more={"The judge": report.tables()})
 
 
-def _people(options: Options, pooled: Pool, runs: Mapping[str, Run]) -> list[Labels]:
+def _people(
+    options: JudgeOptions, pooled: Pool, runs: Mapping[str, Run]
+) -> list[Labels]:
     """The labels by people to compare with, checked before a model is asked."""
     people = []
     for path in options.agreement:

@@ -34,7 +34,7 @@ def command(name: str | None, *, json: bool) -> None:
             see = "`karat matchers` lists them"
             raise UnknownNameError("matcher", called, [*matchers], see=see)
         kind = matchers[called]
-        show_about(kind.name, kind, about(kind))
+        show_about(kind.name, kind, matcher_facts(kind))
         return
     columns = ["matcher", "reads", "what it does"]
     rows = [[one.name, ", ".join(one.reads), first(one)] for one in matchers.values()]
@@ -56,6 +56,6 @@ def first(kind: type[Matcher]) -> str:
     return described(kind)[0].partition("\n")[0]
 
 
-def about(kind: type[Matcher]) -> list[tuple[str, str]]:
+def matcher_facts(kind: type[Matcher]) -> list[tuple[str, str]]:
     """What there is to know about a matcher besides its docstring."""
     return [("reads", ", ".join(kind.reads)), *parameters(kind)]

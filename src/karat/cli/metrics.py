@@ -47,7 +47,7 @@ def command(name: str | None, *, every: bool, json: bool) -> None:
             show_all(_tables(families, every=every))
         return
     metric = read_metric(name)
-    show_about(str(metric), type(metric), about(type(metric)))
+    show_about(str(metric), type(metric), metric_facts(type(metric)))
 
 
 def show_about(
@@ -117,7 +117,7 @@ def _sections(kind: type) -> dict[str, str]:
     return {"": text, **{title: inspect.cleandoc(part) for title, _, part in titled}}
 
 
-def about(metric: type[Metric]) -> Iterator[tuple[str, str]]:
+def metric_facts(metric: type[Metric]) -> Iterator[tuple[str, str]]:
     """What there is to know about a metric besides its docstring."""
     if metric.formula:
         yield "formula", metric.formula

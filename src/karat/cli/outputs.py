@@ -28,7 +28,7 @@ from karat.gates import (
     read_gate,
 )
 from karat.reports.ci import annotations, as_junit, as_step_summary
-from karat.reports.terminal import show, track
+from karat.reports.terminal import show_table, track
 from karat.results.evaluation import Evaluation
 from karat.results.leaderboard import Leaderboard
 from karat.results.loading import load
@@ -183,7 +183,7 @@ def show_all(tables: Iterable[Table]) -> None:
     for place, table in enumerate(tables):
         if place:
             click.echo()
-        show(table)
+        show_table(table)
 
 
 def _write(path: Path, text: str) -> None:

@@ -8,7 +8,7 @@ from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from karat.comparison.changes import Mover, RunChange
-from karat.comparison.differences import Difference, about, left_out, show_p
+from karat.comparison.differences import Difference, left_out, round_up, show_p
 from karat.data.tables import DASH, Table, number
 from karat.errors import FormatError
 from karat.results.evaluation import Evaluation
@@ -112,7 +112,7 @@ class Comparison(PlainResult):
         rows = []
         for one in self.differences:
             count = one.queries_for(difference)
-            needed = about(count) if math.isfinite(count) else DASH
+            needed = round_up(count) if math.isfinite(count) else DASH
             rows.append([self._name(one), number(one.spread), str(one.n), needed])
         title = f"queries that would show a difference of {difference:g}"
         columns = ["metric", "spread between queries", "queries", "needed"]

@@ -284,7 +284,7 @@ class Difference:
             return ""
         if not self.more_queries <= _TOO_MANY * self.n:
             return "settling it would take more queries than is practical"
-        return f"about {about(self.more_queries)} more queries would settle it"
+        return f"about {round_up(self.more_queries)} more queries would settle it"
 
     @property
     def few(self) -> bool:
@@ -301,7 +301,7 @@ _VERBS: dict[str, str] = {
 }
 
 
-def about(count: float) -> str:
+def round_up(count: float) -> str:
     """A number of queries for people: two digits, and tens at least."""
     step = 10 ** max(1, len(str(int(count))) - 2)
     return f"{math.ceil(count / step) * step:,}"

@@ -304,8 +304,8 @@ def label_fingerprints(
     texts = []
     for count in counts:
         own = sorted(islice(pairs, count))
-        row = ", ".join([f"[{encode_basestring(d)}, {g!r}]" for d, g in own])
-        texts.append(f"{before}{row}], {nothing}}}")
+        row = [f"[{encode_basestring(d)}, {g!r}]" for d, g in own]
+        texts.append(f"{before}{', '.join(row)}], {nothing}}}")
     return _digests(texts)
 
 
@@ -313,9 +313,7 @@ def _digests(texts: Iterable[str]) -> list[str]:
     # Loading this takes longer than scoring a small run, which needs none.
     from hashlib import sha256  # noqa: PLC0415
 
-    return [
-        sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16] for text in texts
-    ]
+    return [sha256(t.encode("utf-8", "surrogatepass")).hexdigest()[:16] for t in texts]
 
 
 def labeller_notices(labelled_by: Mapping[str, int]) -> tuple[Notice, ...]:

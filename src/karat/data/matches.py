@@ -65,16 +65,14 @@ class Matches:
         nobody looked for them.
         """
         hits = self.hits
-        ranks, counts = hits.first_rank.tolist(), hits.gold_count.tolist()
-        looked_for = [True] * len(ranks)
+        ranks, known = hits.first_rank.tolist(), [True] * len(hits.gold_grade)
         if not hits.judged:
-            looked_for = (hits.gold_grade > 0).tolist()
-        starts = [0, *accumulate(counts)]
-        rows = []
-        for place in range(len(counts)) if places is None else places:
-            own = slice(starts[place], starts[place + 1])
-            items = zip(self.items[own], ranks[own], looked_for[own], strict=True)
-            rows.append({name: rank or None for name, rank, there in items if there})
+            known = (hits.gold_grade > 0).tolist()
+        starts, rows = [0, *hits.gold_count.cumsum().tolist()], []
+        for place in range(hits.size) if places is None else places:
+            own = slice(*starts[place : place + 2])
+            items = zip(self.items[own], ranks[own], known[own], strict=True)
+            rows.append({name: rank or None for name, rank, looked in items if looked})
         return rows
 
     def labels(self) -> list[dict[str, float]]:

@@ -1,7 +1,7 @@
 """Policies: what happens in the cases that a formula does not decide."""
 
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import lru_cache
 from math import isfinite
 from numbers import Real
@@ -87,11 +87,8 @@ class Policies:
 
     def changes(self) -> dict[str, Any]:
         """The switches that differ from the native rules."""
-        changed = {}
-        for name in self.__dataclass_fields__:
-            if (value := getattr(self, name)) != getattr(_NATIVE, name):
-                changed[name] = value
-        return changed
+        pairs = asdict(self).items()
+        return {name: v for name, v in pairs if v != getattr(_NATIVE, name)}
 
 
 CHOICES: dict[str, tuple[str, ...]] = {

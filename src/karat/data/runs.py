@@ -96,13 +96,11 @@ class TopDocuments(Mapping[str, tuple[Document, ...]]):
     def of(cls, documents: Mapping[str, Sequence[Document]]) -> "TopDocuments":
         """The documents by query as columns."""
         every = [*chain.from_iterable(documents.values())]
-        columns: dict[str, Any] = {}
-        for name in _DOCUMENT:
-            column = [*map(attrgetter(name), every)]
-            if not all(map(_NOTHING.__contains__, column)):
-                columns[name] = column
+        columns = {name: [*map(attrgetter(name), every)] for name in _DOCUMENT}
+        empty = _NOTHING.__contains__
+        known = {n: c for n, c in columns.items() if not all(map(empty, c))}
         count = np.array([*map(len, documents.values())], np.int64)
-        return cls([*documents], count, **columns)
+        return cls([*documents], count, **known)
 
     @cached_property
     def _stretches(self) -> dict[str, tuple[int, int]]:

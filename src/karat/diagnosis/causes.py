@@ -5,7 +5,6 @@ from dataclasses import replace
 from difflib import SequenceMatcher
 from functools import partial
 from importlib.util import find_spec
-from itertools import compress
 from statistics import median
 
 from rapidfuzz.fuzz import partial_ratio, ratio
@@ -52,7 +51,7 @@ def _damaged(evidence: RunEvidence, one: MissedItem) -> Reason | None:
         related = (Related(id=one.disguise),)
     elif evidence.ids:
         texts = [corpus[name] for name in one.ids if name in corpus]
-        question = evidence.question(one.query)
+        question = evidence.questions.get(one.query)
         wrong = [damage(text, question) for text in texts]
         if not any(wrong) and not one.rank and not _is_found_by_words(evidence, one):
             wrong = [habits.doubt(text) for text in texts]
@@ -246,7 +245,7 @@ def _embedding(evidence: RunEvidence, one: MissedItem) -> Reason | None:
 
 def _hop(evidence: RunEvidence, one: MissedItem) -> Reason | None:
     """Words of what was found lead to it."""
-    words, question = evidence.words, evidence.question(one.query)
+    words, question = evidence.words, evidence.questions.get(one.query)
     texts = [d.text or "" for d in evidence.hits(one.query, evidence.k)]
     if words is None or question is None or not any(texts):
         return None
@@ -305,7 +304,7 @@ def _by_words(
     evidence: RunEvidence, one: MissedItem
 ) -> tuple[LexicalRanks, str, list[str]] | None:
     """Search by words, what it is asked, and what it should find, where it can."""
-    words, question = evidence.words, evidence.question(one.query)
+    words, question = evidence.words, evidence.questions.get(one.query)
     if words is None or not question or evidence.depth[one.query] <= 0:
         return None
     homes = _homes(one)
@@ -390,10 +389,10 @@ def not_examined(evidence: RunEvidence) -> dict[str, str]:
     }
     missing = {
         "--corpus": evidence.corpus is None,
-        "the texts of queries (--queries)": not evidence.has_questions,
+        "the texts of queries (--queries)": not evidence.questions,
         f"search by words ({how_to_install('bm25')})": find_spec("bm25s") is None,
     }
-    by_words = " and ".join(compress(missing, missing.values())) or BY_WORDS
+    by_words = " and ".join(filter(missing.get, missing)) or BY_WORDS
     lacking = {}
     for name, cause in CAUSES.items():
         if not present[cause.needs]:

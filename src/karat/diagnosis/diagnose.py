@@ -13,24 +13,14 @@ from karat.data.queries import DEFAULT_K
 from karat.data.tables import counted, number
 from karat.diagnosis.causes import examine, not_examined
 from karat.diagnosis.diagnosis import CAUSES, Diagnosis, Miss, RunFinding, ToDo
-from karat.diagnosis.evidence import (
-    DEPTH,
-    RunEvidence,
-    check_corpus,
-    corpus_texts,
-    gold_of,
-)
-from karat.diagnosis.headroom import Bounds, bounds_of, headroom, ideal
+from karat.diagnosis.evidence import DEPTH, RunEvidence, check_corpus, corpus_texts
+from karat.diagnosis.headroom import bounds_of, headroom, ideal
 from karat.diagnosis.run_findings import detect, run_findings
-from karat.diagnosis.slices import (
-    DocumentFeatures,
-    Slice,
-    find_slices,
-    query_features,
-)
+from karat.diagnosis.slices import Slice, document_features, find_slices, query_features
 from karat.errors import NoCommonIdError, ParameterError, UsageError
 from karat.evaluation import check_options
 from karat.leaderboards import evaluation_of, name_of
+from karat.results.evaluation import gold_of
 from karat.version import __version__
 
 _MOST_OF = 0.9
@@ -113,9 +103,11 @@ def diagnose(
     findings = tuple(run_findings(detections, misses))
     if not evidence.gains.name:
         notes.insert(0, "no gold item is relevant, so none can be missed")
-    parts, question = _headroom(evidence, misses), evidence.question
-    unjudged = _unjudged(evidence)
-    texts = {one.query: text for one in misses if (text := question(one.query))}
+    parts, texts = _headroom(evidence, misses), evidence.questions
+    # Where gold is ids, each an item: what is unjudged leaves something open.
+    plain = evidence.ids and evidence.rankings and not evidence.gold.groups
+    labels, threshold = evidence.gold.documents if plain else {}, evidence.threshold
+    unjudged = bounds_of(labels, evidence.rankings, evidence.depth, k, threshold)
     return Diagnosis(
         run=result.run,
         gold=result.gold,
@@ -132,13 +124,13 @@ def diagnose(
         coverage_by_tokens=tuple(_coverage(evidence)),
         headroom=parts,
         oracle=_oracle(evidence, parts),
-        bounds=unjudged.means() if unjudged else {},
-        judged=_mean(unjudged.judged) if unjudged else None,
-        label_next=unjudged.next if unjudged else (),
+        bounds=unjudged.means(),
+        judged=_mean(unjudged.judged),
+        label_next=unjudged.next,
         slices=_query_slices(evidence),
         document_slices=_document_slices(evidence),
         notes=tuple(notes),
-        texts=texts,
+        texts={m.query: texts[m.query] for m in misses if m.query in texts},
         provenance={"karat": __version__, "run": result.run, "gold": result.gold},
         evaluation=result,
     )
@@ -159,9 +151,8 @@ def _document_slices(evidence: RunEvidence) -> tuple[Slice, ...]:
     for document in chain.from_iterable(evidence.rankings.values()):
         if document.id and document.source:
             sources[document.id] = document.source
-    features = DocumentFeatures(evidence.corpus or {}, sources)
-    recalls = evidence.gains.within(evidence.k).astype(np.float64)
-    return find_slices(recalls, map(features.of, evidence.gains.name))
+    features = document_features(evidence.gains.name, evidence.corpus or {}, sources)
+    return find_slices(evidence.gains.within(evidence.k).astype(np.float64), features)
 
 
 def _todos(
@@ -249,14 +240,6 @@ def _oracle(evidence: RunEvidence, parts: Mapping[str, float]) -> dict[str, floa
         return {}
     ndcg = parts["score"] + parts["ordering"] + parts["cutoff"]
     return {"recall": recall, "ndcg": ndcg}
-
-
-def _unjudged(evidence: RunEvidence) -> Bounds | None:
-    """What unjudged documents leave open, where gold is ids, each an item."""
-    if not evidence.ids or evidence.gold.groups or not evidence.rankings:
-        return None
-    labels, threshold = evidence.gold.documents, evidence.threshold
-    return bounds_of(labels, evidence.rankings, evidence.depth, evidence.k, threshold)
 
 
 def _recall(evidence: RunEvidence, hits: Ints) -> float | None:

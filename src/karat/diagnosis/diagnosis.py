@@ -339,8 +339,8 @@ class Diagnosis(PlainResult):
             f"judged@{k}: {judged}; at worst unjudged ones below rank {k} are relevant"
         ]
         if self.label_next:
-            some = ", ".join(f"{u.document} ({u.query})" for u in self.label_next[:5])
-            notes.append(f"label these next: {some}")
+            some = map("{0.document} ({0.query})".format, self.label_next[:5])
+            notes.append(f"label these next: {', '.join(some)}")
         n = max(map(attrgetter("n"), self.bounds.values()), default=0)
         title = (
             "if everything unjudged were judged: "
@@ -370,13 +370,11 @@ class Diagnosis(PlainResult):
 
     def _by_heading(self, most: int = _SHOWN) -> dict[str, list[Table]]:
         has_rows = attrgetter("rows")
+        findings = filter(has_rows, [self.finding_table()])
+        misses = filter(has_rows, [self.miss_table(most)])
         far = (*self.curve_tables(), self.bound_table(), self.slice_table())
         return {
-            "Why gold was missed": [
-                *filter(has_rows, [self.finding_table()]),
-                self.summary(),
-                *filter(has_rows, [self.miss_table(most)]),
-            ],
+            "Why gold was missed": [*findings, self.summary(), *misses],
             "How far it could go": [*filter(has_rows, far)],
         }
 

@@ -31,7 +31,7 @@ from karat.matching.letters import Letters
 from karat.matching.span import Passage, compare_letters, read_targets
 from karat.matching.texts import wanted_items
 from karat.reading.readers import read_corpus
-from karat.results.evaluation import Evaluation
+from karat.results.evaluation import Evaluation, gold_of
 
 ENOUGH = 0.9
 """The share of a gold text that makes a document have it."""
@@ -189,7 +189,8 @@ class RunEvidence:
                     text = corpus.get(document.id or "")
                     row[place] = document = replace(document, text=text)  # noqa: PLW2901
                 self.has_texts |= document.text is not None and not self.judged
-        self.has_questions = any(map(attrgetter("text"), self.facts.values()))
+        # What queries ask, where known.
+        self.questions = {q: one.text for q, one in self.facts.items() if one.text}
 
     def hits_within(self, k: int | None) -> Ints:
         """How many relevant items of each query are in the top k, or anywhere."""
@@ -230,11 +231,6 @@ class RunEvidence:
         for one, other in zip(missed, corpus_shares(texts, plain), strict=True):
             if other and other.whole:
                 one.disguise = other.documents[other.whole[0]].id
-
-    def question(self, query: str) -> str | None:
-        """What a query asks, if known."""
-        fact = self.facts.get(query)
-        return fact.text if fact else None
 
     def hits(self, query: str, k: int | None = None) -> list[Document]:
         """The documents in the top k, or anywhere, that have relevant items."""
@@ -283,7 +279,7 @@ class RunEvidence:
     @cached_property
     def words(self) -> LexicalRanks | None:
         """Search by words, where the corpus, questions and what it takes are there."""
-        if self.corpus is None or self.judged or not self.has_questions:
+        if self.corpus is None or self.judged or not self.questions:
             return None
         return LexicalRanks.of(self.corpus)
 
@@ -379,14 +375,6 @@ def check_corpus(names: set[str], corpus: Mapping[str, str]) -> None:
             f"{next(iter(corpus))!r:.60}, theirs {min(names)!r:.60}",
             hint="a corpus has the texts of documents by id; is this another file?",
         )
-
-
-def gold_of(result: Evaluation) -> Gold:
-    """The gold of an evaluation, as far as it kept any."""
-    if result.labels is None and "id" in result.matches:
-        rows = zip(result.queries, result.matches["id"].labels(), strict=True)
-        return Gold(dict(rows))
-    return result.labels or Gold()
 
 
 def item_texts(

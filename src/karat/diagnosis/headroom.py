@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations_with_replacement
 from operator import attrgetter
@@ -18,7 +18,7 @@ from karat.metrics.gains import NDCG
 from karat.metrics.precision_recall import Hit, Precision, Recall
 from karat.metrics.ranking import AveragePrecision, ReciprocalRank
 
-_BINARY = (AveragePrecision, Recall, Hit, ReciprocalRank, Precision)
+_BINARY: tuple[Any, ...] = AveragePrecision, Recall, Hit, ReciprocalRank, Precision
 # So many ways to grade the unjudged documents of a query are all tried.
 _MOST_WAYS = 256
 # Where k documents are relevant or not, there are k ways: so many grades at a time.
@@ -205,17 +205,18 @@ def bounds_of(
         judged.append(1 - len(one.unjudged) / one.top if one.top else math.nan)
     plain, _ = _hits(queries, nothing)
     size = max(1, _CELLS // k**2)
-    blocks = [queries[at : at + size] for at in range(0, len(queries), size)]
+    starts = range(0, len(queries), size)
     bounds = Bounds({}, {}, {}, np.array(exact), np.array(judged), _next(queries))
     for kind in (NDCG, *_BINARY):
         # nDCG pays every grade what it is worth, whatever counts as relevant.
-        metric: Any = kind(k=k)
-        if kind is not NDCG:
-            metric = replace(metric, threshold=threshold)
+        metric = kind(k=k) if kind is NDCG else kind(k=k, threshold=threshold)
         name = f"{metric.name}@{k}"
         bounds.scores[name] = metric.score(plain)
         for limits, best in ((bounds.worst, False), (bounds.best, True)):
-            parts = [_limit(metric, own, grades, best=best) for own in blocks]
+            parts = [
+                _limit(metric, queries[at : at + size], grades, best=best)
+                for at in starts
+            ]
             limits[name] = np.concatenate([np.zeros(0), *parts])
     return bounds
 
@@ -296,11 +297,11 @@ def _limit(
     At best the better grades stand higher, at worst lower, and more is missing.
     """
     graded, top = isinstance(metric, NDCG), grades[-1]
-    ways, tried = [], []
-    for query in queries:
+    tried, open_ones = [], []
+    for place, query in enumerate(queries):
         way = _ways(len(query.unjudged), grades if graded else (top,))
-        ways.append(way)
         if way is None:
+            open_ones.append(place)
             tried.append(np.full((1, len(query.unjudged)), top if best else 0.0))
         else:
             tried.append(way[:, :: -1 if best else 1])
@@ -314,7 +315,7 @@ def _limit(
     starts = np.flatnonzero(np.diff(owner, prepend=-1))
     reduced = np.maximum if best else np.minimum
     limits: Floats = reduced.reduceat(scores, starts)
-    if open_ones := [n for n, way in enumerate(ways) if way is None]:
+    if open_ones:
         # The most or least that can be had, by the least or most that there can be.
         rest, own = [queries[n] for n in open_ones], [tried[n] for n in open_ones]
         other = [np.full_like(row, 0.0 if best else top) for row in own]

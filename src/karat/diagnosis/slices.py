@@ -52,12 +52,7 @@ def query_features(query: Query | None, relevant: int) -> Iterator[str]:
     """What can be seen of a query at a glance."""
     for tag in query.tags if query else ():
         yield f"tag: {tag}"
-    if query and query.text:
-        yield from _text_features(query.text)
-    yield f"gold items: {relevant}" if relevant <= 2 else "gold items: 3 or more"  # noqa: PLR2004
-
-
-def _text_features(text: str) -> Iterator[str]:
+    text = (query.text if query else None) or ""
     words = _WORD.findall(text.casefold())
     if words:
         size = len(words)
@@ -67,37 +62,39 @@ def _text_features(text: str) -> Iterator[str]:
         yield "numbers"
     if _DATE.search(text):
         yield "date"
-    if negates(text):
+    if text and negates(text):
         yield "negation"
     if words and _OPENINGS.fullmatch(words[0]):
         yield f"begins with: {words[0]}"
-    if (script := script_of(text)) not in ("", "Latin"):
+    if text and (script := script_of(text)) not in ("", "Latin"):
         yield f"script: {script}"
+    yield f"gold items: {relevant}" if relevant <= 2 else "gold items: 3 or more"  # noqa: PLR2004
 
 
-class DocumentFeatures:
+def document_features(
+    names: Iterable[str], corpus: Mapping[str, str], sources: Mapping[str, str]
+) -> Iterator[list[str]]:
     """What can be seen of documents at a glance, beside the others of their corpus."""
-
-    def __init__(self, corpus: Mapping[str, str], sources: Mapping[str, str]) -> None:
-        self.corpus, self.sources = corpus, sources
-        self._places = {name: place for place, name in enumerate(corpus)}
-        self._size = median(map(len, corpus.values())) if corpus else 0.0
-
-    def of(self, name: str) -> Iterator[str]:
-        """The features of one document."""
+    places = {name: place for place, name in enumerate(corpus)}
+    size = median(map(len, corpus.values())) if corpus else 0.0
+    for name in names:
+        features = []
         prefix = _PREFIX.match(name)
         if prefix and prefix[0] != name:
-            yield f"document id: {prefix[0]}..."
-        if name in self.sources:
-            yield f"document source: {self.sources[name]}"
-        if name not in self._places:
-            return
-        text = self.corpus[name]
-        long, short = len(text) > 2 * self._size, 2 * len(text) < self._size
-        yield f"document length: {'long' if long else 'short' if short else 'medium'}"
-        if (script := script_of(text)) not in ("", "Latin"):
-            yield f"document script: {script}"
-        yield f"corpus part: {10 * self._places[name] // len(self.corpus) + 1} of 10"
+            features.append(f"document id: {prefix[0]}...")
+        if name in sources:
+            features.append(f"document source: {sources[name]}")
+        if name in corpus:
+            text = corpus[name]
+            length = "long" if len(text) > 2 * size else "medium"
+            length = "short" if 2 * len(text) < size else length
+            features.append(f"document length: {length}")
+            if (script := script_of(text)) not in ("", "Latin"):
+                features.append(f"document script: {script}")
+            features.append(
+                f"corpus part: {10 * places[name] // len(corpus) + 1} of 10"
+            )
+        yield features
 
 
 def find_slices(

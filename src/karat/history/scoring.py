@@ -81,14 +81,6 @@ def scoring_of(text: str) -> Scoring:
     return Scoring(*from_json(kinds, text, "scoring"))
 
 
-def gold_of(result: Evaluation) -> Gold:
-    """The gold that an evaluation was made with."""
-    if result.labels is not None or "id" not in result.matches:
-        return result.labels or Gold()
-    labels = result.matches["id"].labels()
-    return Gold(dict(zip(result.queries, labels, strict=True)))
-
-
 def frozen_columns(result: Evaluation, counts: Sequence[int]) -> dict[str, str]:
     """The metrics by which stored rankings cannot be scored again, and why."""
     first = next(iter(result.matches.values()))

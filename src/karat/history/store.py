@@ -37,7 +37,6 @@ from karat.history.scoring import (
     RunFacts,
     bare,
     frozen_columns,
-    gold_of,
     mean_of,
     rescore,
     score_again,
@@ -45,7 +44,7 @@ from karat.history.scoring import (
 )
 from karat.history.tokens import StoredTokens
 from karat.reading.files import gc_paused
-from karat.results.evaluation import Evaluation
+from karat.results.evaluation import Evaluation, gold_of
 from karat.results.loading import check_scores
 from karat.results.plain_values import as_plain
 from karat.results.scores import MetricScores

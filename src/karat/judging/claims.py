@@ -3,7 +3,6 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from operator import attrgetter
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -213,9 +212,9 @@ class Claims(Matcher):
         failures: Collection[str],
         contexts: Mapping[str, Sequence[Context]],
     ) -> Iterator[Notice]:
-        session, by_label = self.session, _by_label(verdicts)
-        failed = by_label.pop("failed", [])
-        valid = sum(map(len, by_label.values()))
+        pairs = [(query, verdict) for query, row in verdicts.items() for verdict in row]
+        failed = [(query, one.failure) for query, one in pairs if one.failure]
+        session, valid = self.session, len(pairs) - len(failed)
         if calibration := calibration_of(self.facts, session.settings.journal):
             kind, how = "calibrated", f"judged by {session.source}; {calibration}"
         else:
@@ -228,7 +227,7 @@ class Claims(Matcher):
         if valid:
             yield _notice(kind, valid, "claim", "were", how)
         for label, what in _LABELS.items():
-            if of := by_label.get(label):
+            if of := [query for query, verdict in pairs if verdict.label == label]:
                 yield _notice(label, len(of), "claim", "are", what, of)
         known = {*filter(gold.claims.get, gold.claims), *failures}
         if without := [query for query in gold.queries if query not in known]:
@@ -240,11 +239,10 @@ class Claims(Matcher):
                 "karat.extend.FunctionClient(function, version=...) keeps its replies"
             )
             yield _notice("passing", valid, "claim", "were", why)
-        if rest := [query for query in failed if query not in failures]:
-            first = next(filter(None, map(attrgetter("failure"), verdicts[rest[0]])))
+        if rest := [pair for pair in failed if pair[0] not in failures]:
             count = "counts" if len(rest) == 1 else "count"
-            why = f"no valid verdict and {count} neither way: {first}"
-            yield _notice("unjudged", len(rest), "claim", "have", why, rest)
+            why = f"no valid verdict and {count} neither way: {rest[0][1]}"
+            yield _notice("unjudged", len(rest), "claim", "have", why, [*dict(rest)])
         long = [
             query
             for query, row in contexts.items()
@@ -273,15 +271,6 @@ class Claims(Matcher):
             text += f"; {counted(sum(failed), 'vote')} failed, on {short}"
         divided = sum(map(bool, fewer))
         return [Notice("votes", divided, f"claims {text}", one=f"claim {text}")]
-
-
-def _by_label(verdicts: Mapping[str, Sequence[Verdict]]) -> dict[str, list[str]]:
-    """The queries of claims by what was found of each."""
-    by_label: dict[str, list[str]] = {}
-    for query, row in verdicts.items():
-        for verdict in row:
-            by_label.setdefault(verdict.label, []).append(query)
-    return by_label
 
 
 def _by_place(queries: Sequence[str], values: Mapping[str, T]) -> dict[int, T]:

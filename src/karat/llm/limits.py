@@ -346,7 +346,6 @@ class Progress:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost: float | None = None
-    elapsed: float = 0.0
     eta: float | None = None
     stage: Stage = Stage()
 

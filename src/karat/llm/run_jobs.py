@@ -309,7 +309,6 @@ class JobRunner(Generic[T]):
                 prompt_tokens=budget.prompt_tokens,
                 completion_tokens=budget.completion_tokens,
                 cost=budget.cost,
-                elapsed=elapsed,
                 eta=left,
                 stage=self._stage or Stage(),
             )

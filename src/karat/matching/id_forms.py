@@ -66,10 +66,9 @@ class _Forms:
 
     def __init__(self, wanted: Iterable[str]) -> None:
         self._plain = {_plain(name): name for name in wanted}
-        self._mended: dict[str, str] = {}
+        self._mended = {_plain(_mended(name)): name for name in self._plain.values()}
         self._shorter: list[dict[str, str]] = [{} for _ in _FORMS]
         for base, name in self._plain.items():
-            self._mended[_plain(_mended(name))] = name
             for form, shorter in zip(_FORMS, self._shorter, strict=True):
                 shorter.update(dict.fromkeys(form.keys(base), name))
 

@@ -179,7 +179,9 @@ class Details:
             if item[2] is not None and self.by_id.get(item[0]) == item[2]:
                 item[0] = None
         for system in filter(None, row["systems"]):
-            system["scores"] = [*map(_short, system.get("scores", ()))]
+            scores = system.get("scores", ())
+            # As people read them.
+            system["scores"] = [s if s is None else float(f"{s:.5g}") for s in scores]
         return row
 
     def _row(self, query: str) -> dict[str, Any]:
@@ -201,11 +203,6 @@ class Details:
         if query in self.notes:
             row["notes"] = self.notes[query]
         return row
-
-
-def _short(score: float | None) -> float | None:
-    """A score as people read it."""
-    return None if score is None else float(f"{score:.5g}")
 
 
 def _numbered(rows: Sequence[Sequence[str]]) -> dict[str, Any]:

@@ -25,7 +25,7 @@ _QUOTED = ("\u00ab", "\u00bb")
 _BOLD = ("\x1b[1;33m", "\x1b[0m")
 
 
-def show(table: Table, stream: TextIO | None = None) -> None:
+def show_table(table: Table, stream: TextIO | None = None) -> None:
     """Print a table; plain when the output is not a terminal."""
     stream = stream or sys.stdout
     styled = not is_plain(stream)

@@ -426,6 +426,14 @@ class Evaluation(SavedResult, Mapping[str, MetricScores]):
         return _merge([*parts])
 
 
+def gold_of(result: Evaluation) -> Gold:
+    """The gold that an evaluation was made with, as far as it kept any."""
+    if result.labels is not None or "id" not in result.matches:
+        return result.labels or Gold()
+    labels = result.matches["id"].labels()
+    return Gold(dict(zip(result.queries, labels, strict=True)))
+
+
 def count_queries(table: Table, queries: str) -> tuple[str, Table]:
     """How many queries all rows are about, and the table without what that says."""
     same = table.same(COUNTS)
@@ -438,11 +446,9 @@ def count_queries(table: Table, queries: str) -> tuple[str, Table]:
 def tagged(
     *runs: Evaluation, queries: Sequence[str] | None = None
 ) -> dict[str, list[int]]:
-    """The places of each tag's queries, by what the first run says that knows them."""
+    """The places of each tag's queries, by what the first of two runs says, if any."""
     tags: dict[str, list[int]] = {}
-    facts: dict[str, Query] = {}
-    for run in runs:
-        facts = {**run.facts, **facts}
+    facts = {**runs[-1].facts, **runs[0].facts}
     for place, query in enumerate(runs[0].queries if queries is None else queries):
         fact = facts.get(query)
         for tag in (fact.tags if fact else ()) or (UNTAGGED,):

@@ -54,10 +54,8 @@ class Leaderboard(SavedResult, Mapping[str, Evaluation]):
     @property
     def columns(self) -> dict[str, MetricScores]:
         """The scores by each metric that any run has, of the last run that has it."""
-        columns: dict[str, MetricScores] = {}
-        for evaluation in self.evaluations.values():
-            columns |= evaluation.columns
-        return columns
+        every = self.evaluations.values()
+        return {name: column for one in every for name, column in one.columns.items()}
 
     @property
     def metrics(self) -> list[str]:

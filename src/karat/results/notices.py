@@ -157,35 +157,3 @@ def _failed(failed: Mapping[int, str], queries: Sequence[str]) -> Notice:
         reasons[:_EXAMPLES],
         "query failed and is in no mean",
     )
-
-
-def trec_eval_differences(result: "Evaluation") -> list[str]:
-    """A sentence per policy that makes a mean differ from `karat trec-eval`."""
-    policies = result.policies
-    if policies.profile is not None and policies.profile.startswith("trec_eval"):
-        return []
-    lines = []
-    # The binary knows no judged@k and no texts, which are undefined for other reasons.
-    names = [
-        name
-        for name in result
-        if not name.startswith("judged") and result.matchers[name] == "id"
-    ]
-    undefined = max((result[name].undefined for name in names), default=0)
-    if undefined and policies.undefined != "zero":
-        lines.append(
-            f"queries without relevant gold ({undefined} of {len(result.queries)}) "
-            "count 0 there (here: --undefined zero)"
-        )
-    missing = int(result.missing.sum())
-    if missing:
-        lines.append(
-            f"queries missing from the run ({missing}) are refused by version 10 "
-            "without -c, and left out by version 9 (here: --missing skip)"
-        )
-    kinds = {notice.kind for notice in result.warnings}
-    if "duplicates" in kinds:
-        lines.append("documents retrieved twice are refused there")
-    if policies.ties != "trec" and "ties" in kinds:
-        lines.append("equal scores are ordered by document id there (--ties trec)")
-    return [f"trec_eval would differ: {line}" for line in lines]

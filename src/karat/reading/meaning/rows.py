@@ -148,7 +148,7 @@ def _role(source: Source, fields: Mapping[str, str], ranked: str | None) -> str:
     return "run"
 
 
-class Table(RowColumns, RunSource):
+class TableReader(RowColumns, RunSource):
     """Reads rows, some at a time, into a run or into gold; a run may lie in them."""
 
     def __init__(
@@ -334,7 +334,7 @@ def load_rows(
             found = ", ".join(name[:40] for name in names[:12])
             problem = f"no column is called {theirs!r}; columns found: {found}"
             raise source.lacks(theirs, problem)
-    table = Table(source, fields, names)
+    table = TableReader(source, fields, names)
     keys = {name: header.index(name) if header else name for name in table.names}
     for lines, some in records.batches:
         if header is None and not {*map(type, some)} <= {dict}:
