@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial, wraps
 from inspect import signature
 from math import isfinite, isnan
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack
 
 import numpy as np
@@ -375,7 +376,7 @@ def _carry_out(prepared: Prepared, *, name: str | None, keep: int | None) -> Eva
         columns=score_measures(plan.measures, found, queries, plan.policies, own_k),
         missing=next(iter(found.values())).missing,
         policies=plan.policies,
-        matchers={measure.label: measure.matcher for measure in plan.measures},
+        matchers=dict(map(attrgetter("label", "matcher"), plan.measures)),
         matches=found,
         default_matcher=plan.default_matcher,
         provenance={

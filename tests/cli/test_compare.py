@@ -276,6 +276,14 @@ def test_equal_runs_are_called_equal(karat: Karat, folder: Path) -> None:
     assert "not enough data" not in done.out
 
 
+def test_a_run_that_is_named_twice_has_a_page_too(karat: Karat, folder: Path) -> None:
+    runs = ("keyword.run", "keyword.run", "dense.run")
+    done = karat("compare", *runs, "-g", "gold.qrels", "-m", "rr", "-o", "out.html")
+    assert done.code == 0
+    assert "keyword.run (2)" in (folder / "out.html").read_text()
+    assert "rr keyword.run (2)  equal" in done.out
+
+
 def test_the_page_of_a_comparison_has_one_cutoff_and_says_what_is_judged(
     karat: Karat, folder: Path
 ) -> None:

@@ -352,11 +352,11 @@ class Diagnosis(PlainResult):
     def slice_table(self) -> Table:
         """The slices that fare worse than the others."""
         both = (*self.slices, *self.document_slices)
-        rows = [
-            [s.name, str(s.queries), *map(number, (s.recall, s.others, s.adjusted_p))]
-            for s in both
-            if s.failing
-        ]
+        rows = []
+        for s in both:
+            if s.failing:
+                numbers = map(number, (s.recall, s.others, s.adjusted_p))
+                rows.append([s.name, str(s.queries), *numbers])
         note = (
             f"exploratory: {counted(len(both), 'slice')} looked at, p corrected "
             "for that (false discovery rate); confirm on other queries"

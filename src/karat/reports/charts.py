@@ -248,14 +248,14 @@ def draw_histogram(
 ) -> Chart:
     """How many queries score how much, each series beside the others."""
     low, high = bounds
-    counts = {}
-    for name, values in scores.items():
+    counts, keys = {}, []
+    for place, (name, values) in enumerate(scores.items()):
+        keys.append(_KEY.format(f"k-f{place % len(COLOURS)}"))
         own = counts[name] = [0] * _BINS
         for value in values:
             share = (value - low) / (high - low)
             own[min(max(int(share * _BINS + 1e-9), 0), _BINS - 1)] += 1
     most = max(map(max, counts.values()), default=0) or 1
-    keys = [_KEY.format(f"k-f{n % len(COLOURS)}") for n in range(len(counts))]
     legend, top = legend_of([*counts], keys)
     edges = [low + (high - low) * place / _BINS for place in range(_BINS + 1)]
     frame = Frame.around([low, high], (0.0, float(most)), top, straight=True)
