@@ -96,9 +96,9 @@ class Comparison(PlainResult):
     def method(self) -> str:
         """What p and intervals rest on: test, correction, level, queries and gold."""
         said = f"{_TESTS[self.test]}, level 0.05"
-        if len(self.candidates) > 1:
-            pairs = {(one.baseline, one.candidate) for one in self.differences}
-            said += f"; {_CORRECTIONS[self.correction].format(len(pairs))}"
+        pairs = len({*map(attrgetter("baseline", "candidate"), self.differences)})
+        if pairs > 1:
+            said += f"; {_CORRECTIONS[self.correction].format(pairs)}"
         said += f"; n = {self._n}"
         gold = self.provenance.get("gold")
         return f"{said}; gold: {gold}" if gold else said
