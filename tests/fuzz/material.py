@@ -161,12 +161,23 @@ STORE_USES = 18
 """In how many ways a store is used."""
 NAMES = (
     *("q1", "q2", "1", "2", "3", "0", "latest.qrels", "1.jsonl", "latest.json"),
-    *("main", "grain", "rr", "ndcg@5", "1,2", "2026-01-01", "add", "remove", "read"),
+    *(
+        "main",
+        "grain",
+        "rr",
+        "ndcg@5",
+        "1,2",
+        "2,2",
+        "2026-01-01",
+        "add",
+        "remove",
+        "read",
+    ),
 )
 """What parts of the server's addresses may be."""
 ASKED = (
     *("runs", "run", "metric", "branch", "tag", "since", "n", "commit", "token"),
-    *("first", "second", "name", "role", "project", "remove"),
+    *("first", "second", "name", "role", "project", "remove", "page", "whole"),
 )
 HEADERS: dict[str, tuple[str, ...]] = {
     "host": (

@@ -4,6 +4,7 @@ import json
 import sqlite3
 import subprocess
 import sys
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -383,6 +384,34 @@ def test_gold_of_a_query_says_nothing_of_others(tmp_path: Path) -> None:
     db.close()
     with Store(path) as store:
         assert [*store.evaluation(1).facts] == store.evaluation(1).queries == QUERIES
+
+
+def test_a_text_is_unpacked_no_further_than_it_may_be_long(tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    sample = {"id": "q", "retrieved": [{"id": "a", "text": "A."}], "relevant": ["a"]}
+    with Store(path) as store:
+        store.push(evaluate([sample], metrics=["rr"], keep=5))
+    db = sqlite3.connect(path)
+    db.execute("update text set body=?", (zlib.compress(bytes(2**26 + 1)),))
+    db.commit()
+    db.close()
+    with Store(path) as store, pytest.raises(DataError, match="more than 67,108,864"):
+        store.evaluation(1)
+    sample["retrieved"] = [{"id": "a", "text": "a" * (2**26 + 1)}]
+    with Store(path) as store, pytest.raises(DataError, match="may have 67,108,864"):
+        store.push(evaluate([sample], metrics=["rr"], keep=5))
+
+
+def test_a_token_of_a_project_that_is_not_there_opens_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    with Store(path) as store:
+        secret = store.tokens.add("ann", "read", "help")
+    db = sqlite3.connect(path)
+    db.execute("update token set project=7")
+    db.commit()
+    db.close()
+    with Store(path) as store:
+        assert (store.tokens.find(secret), store.tokens.every()) == (None, [])
 
 
 def test_a_view_in_place_of_a_table_is_refused(tmp_path: Path) -> None:

@@ -99,6 +99,8 @@ def test_a_service_is_asked_by_its_address(
         karat.retrieve(service[0], ["a"], cache=None)
     with pytest.raises(UsageError, match="no user and no password"):
         karat.retrieve("http://me:secret@127.0.0.1/?q={query}", ["a"], cache=None)
+    with pytest.raises(Refused, match="is no server's address"):
+        karat.retrieve("http://xn--a/?q={query}", ["a"], cache=None)
     with pytest.raises(UsageError, match="is an address such as"):
         karat.retrieve("my.module:search", ["a"], cache=None)
 

@@ -5,6 +5,7 @@ import gzip
 import html
 import json
 import re
+import sqlite3
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -238,6 +239,15 @@ def test_what_stands_behind_a_hash_is_read_too(serve: Callable[[], Served]) -> N
     status, headers = _raw(served, b"/p/help", b"a#&token=x&b=#")
     assert (status, headers[b"location"]) == (303, b"/p/help?a%23=&b=%23")
     assert _raw(served, b"/style.css#/p/help", b"")[0] == 401
+
+
+def test_a_token_of_no_role_opens_nothing(serve: Callable[[], Served]) -> None:
+    served = serve()
+    db = sqlite3.connect(served.path)
+    db.execute("update token set role='root' where role='admin'")
+    db.commit()
+    db.close()
+    assert served.ask("admin", "GET", "/").status_code == 403
 
 
 def test_a_removed_token_opens_nothing(serve: Callable[[], Served]) -> None:

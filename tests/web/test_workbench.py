@@ -175,6 +175,21 @@ def test_any_two_runs_can_be_compared(serve: Callable[[], Served]) -> None:
     assert 'href="/p/help/q/q3?runs=1,2"' in page
 
 
+def test_a_run_that_is_named_twice_is_shown_once(serve: Callable[[], Served]) -> None:
+    answer = serve().ask("read", "GET", "/api/p/help/queries/q1?runs=2,1,2")
+    assert [run["run"] for run in answer.json()["runs"]] == [2, 1]
+
+
+def test_each_run_stands_on_one_page(
+    serve: Callable[[], Served], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served = serve()
+    monkeypatch.setattr("karat.web.pages.SHOWN", 1)
+    for page, runs in ((0, []), (1, ["2"]), (2, ["1"]), (3, []), (9, [])):
+        shown = served.ask("read", "GET", f"/p/help?page={page}").text
+        assert re.findall(r'href="/p/help/runs/(\d)"', shown) == runs
+
+
 def test_history_can_be_filtered(serve: Callable[[], Served]) -> None:
     served = serve()
     body = result_of("side", OLD).to_json().encode()

@@ -2,7 +2,6 @@
 
 import json
 import sqlite3
-import zlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from hashlib import blake2b
 from operator import attrgetter
@@ -12,7 +11,7 @@ import numpy as np
 
 from karat.data.arrays import Ints
 from karat.data.runs import Document
-from karat.history.schema import from_json, unpacked
+from karat.history.schema import from_json, packed, unpacked
 from karat.results.evaluation import Evaluation
 
 # What stands in place of a document: there is none, the run lacks the query, or its
@@ -88,7 +87,7 @@ def _numbers(
 
     known = numbers()
     if new := [row for row in dict.fromkeys(rows.values()) if row not in known]:
-        bodies = [(code, zlib.compress(texts[code])) for _, code, _ in new if code]
+        bodies = [(code, packed(texts[code])) for _, code, _ in new if code]
         db.executemany("insert or ignore into text values(?,?)", bodies)
         added = "insert into document(project, name, text, place) values(?,?,?,?)"
         db.executemany(added, [(project, *row) for row in new])

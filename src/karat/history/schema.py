@@ -16,6 +16,7 @@ from karat.results.plain_values import from_plain
 
 _APPLICATION = 0x6B617261
 _WAIT = 60.0
+_LONGEST = 64 * 1024 * 1024
 _HINT = "if it is damaged, karat push makes another of saved results"
 _Class = TypeVar("_Class", bound=type)
 
@@ -178,9 +179,22 @@ def from_json(kind: Any, text: str, place: str) -> Any:
         raise store_damage(f"in {place}: {error.problem}") from None
 
 
-def unpacked(body: bytes) -> str:
+def packed(text: bytes) -> bytes:
     """A text, as it is stored."""
-    return zlib.decompress(body).decode("utf-8", "surrogatepass")
+    if len(text) > _LONGEST:
+        raise DataError(f"a stored text may have {_LONGEST:,} bytes, got {len(text):,}")
+    return zlib.compress(text)
+
+
+def unpacked(body: bytes) -> str:
+    """A text, as it was."""
+    unpack = zlib.decompressobj()
+    text = unpack.decompress(body, _LONGEST)
+    if not unpack.eof:
+        raise store_damage(
+            f"has a text that is broken, or of more than {_LONGEST:,} bytes"
+        )
+    return text.decode("utf-8", "surrogatepass")
 
 
 @contextmanager

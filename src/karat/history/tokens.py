@@ -81,13 +81,14 @@ class StoredTokens:
 
     def find(self, secret: str) -> Token | None:
         """Whom a token names; None where there is no such token."""
-        row = self._db.execute(f"{_ROWS} where hash=?", (_digest(secret),)).fetchone()
+        row = self._db.execute(f"{_ROWS} and hash=?", (_digest(secret),)).fetchone()
         return None if row is None else Token(*row)
 
 
 _ROWS = (
     "select token.name, role, project.name, token.at from token left join project "
-    "on token.project=project.id"
+    # One of a project that is not there must not open all of them.
+    "on token.project=project.id where (token.project is null or project.id)"
 )
 
 

@@ -248,11 +248,11 @@ class Connection:
                     content += chunk
                     if len(content) > _MAX_BYTES:
                         return Response(response.status_code, response.headers, None)
-        except httpx.InvalidURL:
-            raise UsageError(f"{self._address} is no server's address") from None
-        except (httpx.RequestError, UnicodeError) as error:
+        except (httpx.RequestError, UnicodeEncodeError) as error:
             failure: Exception = error
             return failure
+        except (httpx.InvalidURL, UnicodeError):  # as of the host xn--a
+            raise UsageError(f"{self._address} is no server's address") from None
         return Response(response.status_code, response.headers, bytes(content))
 
     async def close(self) -> None:

@@ -133,7 +133,8 @@ def query_facts(call: Call) -> dict[str, Any]:
     scores = call.store.query_scores(name, call.project)
     if not scores:
         raise UnknownNameError("query", name, call.store.questions(call.project))
-    chosen = [text for text in call.asked.get("runs", "").split(",") if text]
+    every = call.asked.get("runs", "").split(",")
+    chosen = [text for text in dict.fromkeys(every) if text]
     known = {str(number): number for number in scores}
     if unknown := [text for text in chosen if text not in known]:
         raise UnknownNameError("run", unknown[0], known)

@@ -159,7 +159,7 @@ def _same(one: str, other: str) -> bool:
 def may(caller: Token, action: str, project: str | None) -> bool:
     """Whether somebody may do something in a project, or, if None, everywhere."""
     here = caller.project in (None, project) or (action, project) == ("read", None)
-    return action in ROLES[caller.role] and here
+    return action in ROLES.get(caller.role, ()) and here
 
 
 def segment(name: str) -> str:

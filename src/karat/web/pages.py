@@ -94,8 +94,9 @@ def history_page(call: Call) -> Response:
     if metrics and metric not in metrics:
         raise UsageError(f"no run has {metric!r:.80}; there are {', '.join(metrics)}")
     page = call.whole("page", 1)
-    first = max(0, len(runs) - page * SHOWN)
-    shown = runs[first : first + min(SHOWN, len(runs) - (page - 1) * SHOWN)]
+    last = max(0, len(runs) - (page - 1) * SHOWN)
+    first = max(0, last - SHOWN)
+    shown = runs[first:last]
     branches = [*dict.fromkeys(run.branch for run in every if run.branch)]
     choices = tag(
         "form",
