@@ -17,7 +17,7 @@ from hypothesis import given, settings, strategies as st
 import karat
 import karat.history
 from karat import Evaluation, compare, evaluate, load
-from karat.extend import Claims, DataError, UnknownNameError, UsageError
+from karat.extend import Claims, DataError, Semantic, UnknownNameError, UsageError
 from karat.history import Store, schema
 from tests.judging.models import session_of, support
 
@@ -450,6 +450,15 @@ def test_a_label_that_is_none_does_not_blame_the_store(
     assert store.labels() == []
 
 
+@pytest.mark.parametrize(
+    "odd", [{"id": "q\0"}, {"tags": ["\0"]}, {"retrieved": [{"id": "a\0b"}]}]
+)
+def test_no_name_ends_early(store: Store, odd: dict[str, Any]) -> None:
+    sample = {"id": "q", "retrieved": [{"id": "a"}], "relevant": ["a"]}
+    with pytest.raises(DataError, match="holds a NUL, which no store takes"):
+        store.push(evaluate([{**sample, **odd}], metrics=["rr"], keep=5, force=True))
+
+
 def test_what_a_run_lacks_is_named(store: Store) -> None:
     store.push(result({"q0": ["d0"]}))
     with pytest.raises(UnknownNameError, match="unknown query 'x'"):
@@ -560,6 +569,30 @@ def test_a_run_that_cannot_be_scored_again_shows_what_is_stored(store: Store) ->
     back = store.evaluation(run)
     assert back.means == pytest.approx({"recall@8": 0.5})
     assert [one.id for one in back.kept["q0"]] == DOCUMENTS[:4]
+
+
+def test_a_run_matched_by_a_function_holds_nobody_up(store: Store) -> None:
+    samples = [
+        {"id": q, "retrieved": [{"id": d, "text": d}], "passages": [{"text": d}]}
+        for q, d in zip(QUERIES, DOCUMENTS, strict=False)
+    ]
+    matcher = Semantic(lambda texts: np.ones((len(texts), 2)), 0.5)
+    metrics = ["recall@5", "rr[exact]"]
+    run = store.push(evaluate(samples, metrics=metrics, match=matcher, keep=5)).run
+    why = "matched by semantic(threshold=0.5), which is not stored; scored by gold"
+    assert store.runs()[0].frozen == {"recall@5": f"{why} version 1"}
+    store.label([{"query": "q0", "text": "d9", "grade": 1, "who": "ann"}])
+    assert store.evaluation(run).means == {"recall@5": 1.0, "rr[exact]": 1.0}
+
+
+@pytest.mark.parametrize("matcher", ["zzz", "span", "fuzzy(", "claims"])
+def test_a_result_that_contradicts_itself_is_not_stored(
+    store: Store, matcher: str
+) -> None:
+    wrong = replace(result({"q0": ["d0"]}), default_matcher=matcher)
+    with pytest.raises(DataError, match="lacks the matches of"):
+        store.push(wrong)
+    assert store.projects() == []
 
 
 def test_scores_of_some_queries_compare_like_evaluations(store: Store) -> None:

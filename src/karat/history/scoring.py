@@ -14,10 +14,12 @@ from karat.data.policies import Policies
 from karat.data.queries import Query
 from karat.data.runs import Document
 from karat.data.spelling import LETTER
+from karat.errors import DataError, UsageError
 from karat.evaluation import evaluate
 from karat.history.gold import StoredGold, gold_for
 from karat.history.rankings import read_rankings
 from karat.history.schema import from_json
+from karat.matching import read_matcher
 from karat.results.evaluation import Evaluation
 from karat.results.scores import Average, MetricScores, read_measure
 
@@ -92,8 +94,12 @@ def frozen_columns(result: Evaluation, counts: Sequence[int]) -> dict[str, str]:
         measure = read_measure(metric, result.default_matcher, result.policies.profile)
         k = getattr(measure.metric, LETTER, None)
         deepest = max(column.cutoffs, default=None) if k == LETTER else k
+        if measure.matcher not in result.matches:
+            raise DataError(f"{metric} lacks the matches of {measure.matcher:.80}")
         if result.matches[measure.matcher].verdicts:
             reasons[metric] = "judged by a model"
+        elif not has_matcher(measure.matcher):
+            reasons[metric] = f"matched by {measure.matcher}, which is not stored"
         elif result.policies.judged_only:
             reasons[metric] = "documents without a label were removed"
         elif result.labels is None and "id" not in result.matches:
@@ -101,6 +107,15 @@ def frozen_columns(result: Evaluation, counts: Sequence[int]) -> dict[str, str]:
         elif depth is not None and not (isinstance(deepest, int) and deepest <= depth):
             reasons[metric] = f"reads deeper than the {depth} documents that are stored"
     return reasons
+
+
+def has_matcher(spelling: str) -> bool:
+    """Whether a spelling is all that a matcher needs."""
+    try:
+        read_matcher(spelling)
+    except UsageError:
+        return False
+    return True
 
 
 def bare(result: Evaluation) -> Evaluation:

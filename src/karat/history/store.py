@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import blake2b
+from itertools import chain
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -21,7 +22,7 @@ from karat.data.gold import Gold
 from karat.data.intervals import Interval
 from karat.data.queries import Query
 from karat.data.runs import Document
-from karat.errors import UnknownNameError, UsageError
+from karat.errors import DataError, UnknownNameError, UsageError
 from karat.history.gold import GoldChange, StoredGold, StoredLabel
 from karat.history.rankings import add_rankings, read_rankings
 from karat.history.schema import (
@@ -37,6 +38,7 @@ from karat.history.scoring import (
     RunFacts,
     bare,
     frozen_columns,
+    has_matcher,
     mean_of,
     rescore,
     score_again,
@@ -180,6 +182,9 @@ class Store(AbstractContextManager["Store"]):
             )
         tops = [result.kept.get(query, ()) for query in result.queries]
         frozen = frozen_columns(result, [*map(len, tops)])
+        documents = (document.id or "" for top in tops for document in top)
+        tags = (tag for fact in result.facts.values() for tag in fact.tags)
+        _check_names(chain(result.queries, documents, tags))
         with transaction(self._db):
             self._db.execute(
                 "insert or ignore into project(name) values(?)", (project,)
@@ -198,7 +203,10 @@ class Store(AbstractContextManager["Store"]):
             columns = {
                 m: c.average for m, c in result.columns.items() if m not in frozen
             }
-            scoring = as_plain([result.policies, result.default_matcher, columns])
+            # What has no matcher is not scored again: of the others each has its own.
+            default = result.default_matcher
+            matcher = default if has_matcher(default) else "id"
+            scoring = as_plain([result.policies, matcher, columns])
             run = self._db.execute(
                 "insert into run(project, query_set, digest, name, commit_id, branch, "
                 "at, depth, documents, scores, ranks, cutoffs, scoring, head) "
@@ -554,6 +562,13 @@ class Store(AbstractContextManager["Store"]):
         )
         added = "insert into query_set(project, digest, ids) values(?,?,?)"
         return int(self._db.execute(added, (project, digest, ids)).lastrowid or 0)
+
+
+def _check_names(names: Iterable[str]) -> None:
+    """Refuse names at whose NUL the JSON functions of SQLite would end them."""
+    for name in names:
+        if "\0" in name:
+            raise DataError(f"{name[:40]!r} holds a NUL, which no store takes")
 
 
 def _digest(*parts: str | bytes) -> str:
