@@ -373,6 +373,22 @@ def test_a_run_says_what_it_holds(
     assert not run.holds_any({"z"})
 
 
+@pytest.mark.parametrize(
+    ("documents", "kinds"),
+    [
+        ([Document("a")], {"ids"}),
+        ([Document(None, "Rye.")], {"texts"}),
+        ([Document(None, "Rye."), Document("a")], {"ids", "texts"}),
+        ([Document("a"), Document("b", "Rye.")], {"ids", "texts"}),
+    ],
+)
+def test_documents_are_known_by_ids_by_texts_or_both(
+    documents: list[Document], kinds: set[str]
+) -> None:
+    run = karat.read_run({"q": documents, "p": documents[:1]})
+    assert run.kinds() == kinds
+
+
 def test_three_ids_show_what_they_look_like() -> None:
     run = karat.read_run({f"q{n}": [f"d{n}", "x"] for n in range(5)} | {"q": []})
     assert run.sample_ids() == ["d0", "d1", "d2"]

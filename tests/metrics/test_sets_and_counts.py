@@ -49,6 +49,18 @@ def test_values_by_hand(metric: Metric, value: float) -> None:
     assert metric.score(HITS) == pytest.approx(value, abs=1e-15)
 
 
+@pytest.mark.parametrize(
+    ("threshold", "found", "relevant"), [(None, 2, 3), (1, 2, 3), (2, 1, 2), (3, 0, 1)]
+)
+def test_thresholds_count_where_all_grades_are_positive(
+    threshold: float | None, found: int, relevant: int
+) -> None:
+    hits = one("axb", {"a": 1, "b": 2, "c": 3})
+    assert NumRel(threshold).score(hits) == relevant
+    assert NumRelRet(threshold).score(hits) == found
+    assert SetRecall(threshold).score(hits) == pytest.approx(found / relevant)
+
+
 def test_a_small_set_is_measured_by_what_it_could_hold() -> None:
     assert SetRelativePrecision().score(one("a", dict.fromkeys("abc", 1.0))) == 1.0
 
