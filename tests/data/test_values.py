@@ -96,6 +96,7 @@ def test_an_item_is_found_where_the_last_document_completes_it() -> None:
     assert TOGETHER.positions()[1].tolist() == [1, 3, 4, 1]
     assert TOGETHER.found_within(3).tolist() == [1, 0, 1]
     assert TOGETHER.matched_within(3).tolist() == [2, 0, 1]
+    assert "GoldGrades" not in repr(TOGETHER)
 
 
 @pytest.mark.parametrize(
