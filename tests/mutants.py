@@ -34,7 +34,7 @@ EQUAL = Path(__file__).with_name("mutants_equal.txt")
 # A room, and the tests that are there for it.
 ROOMS = {
     "metrics": ("tests/metrics", "tests/oracles"),
-    "data": ("tests/data", "tests/metrics"),
+    "data": ("tests/data", "tests/metrics", "tests/oracles/test_diversity.py"),
     "matching": ("tests/matching", "tests/diagnosis/test_doctor.py"),
     "stats": ("tests/stats",),
     "comparison": ("tests/comparison", "tests/cli/test_compare.py"),

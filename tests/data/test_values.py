@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from karat import Corpus, Evaluation, Gold, evaluate, load, retrieve
+from karat import Corpus, Evaluation, Gold, evaluate, load, read_run, retrieve
 from karat.data.hits import concatenate_hits
 from karat.data.judgements import Verdict
 from karat.extend import Document, Hits, Item, Notice, Prompt, Query, Reply, Span
@@ -191,6 +191,34 @@ def test_percentiles_leave_out_the_first_call_unless_it_is_the_only_one() -> Non
     assert latency.of([]).percentiles == {"p50": None, "p95": None, "p99": None}
     unknown = replace(latency, first_call={"q1", "q2"}, earlier=(), concurrency=None)
     assert str(unknown).endswith("n = 2, the first 2 calls left out")
+
+
+def test_times_and_failures_follow_the_names_of_queries() -> None:
+    def search(text: str) -> list[str]:
+        if text == "oats?":
+            raise KeyError(text)
+        return ["a"]
+
+    run = retrieve(search, {"q1": "rye?", "q2": "oats?", "q3": "barley?"})
+    renamed = run.retrieval.under({"q1": "p1", "q2": "p2"})
+    assert renamed.latency is not None
+    assert {"p1", "q3"} <= {*renamed.latency.milliseconds}
+    assert {*renamed.latency.first_call} == {"p1"}
+    assert [*renamed.failures] == ["p2"]
+    untimed = read_run({"q": ["a"]}).retrieval
+    assert untimed.under({"q": "p"}) == untimed
+
+
+def test_what_values_are_unless_they_say_otherwise() -> None:
+    reply, query, prompt = Reply("{}"), Query("q"), Prompt("Grade it.", "rye")
+    assert (reply.cached, reply.cut, reply.id, reply.model) == (
+        False,
+        False,
+        None,
+        None,
+    )
+    assert (query.text, query.k, query.tags, query.metadata) == (None, None, (), {})
+    assert (prompt.name, prompt.version, prompt.schema) == ("prompt", "1", None)
 
 
 def test_tokens_and_replies_add_up() -> None:

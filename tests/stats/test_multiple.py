@@ -99,6 +99,15 @@ def test_a_system_is_found_alone_at_its_level_where_it_is_found_in_the_family() 
             assert (one.p <= 0.05) == (not low <= 0 <= high)
 
 
+@pytest.mark.parametrize("systems", [1, 3])
+def test_a_p_of_just_alpha_is_found_alone_too(systems: int) -> None:
+    rows = flipped(np.full((systems, 5), 0.1))
+    for alpha, found in ((0.0625, True), (0.0624, False)):
+        for row, one in zip(rows, max_t(rows, alpha), strict=True):
+            assert one.p == row.p == 0.0625
+            assert (row.p <= one.alpha) is found
+
+
 def test_max_t_keeps_the_order_of_systems_and_the_same_bytes() -> None:
     rows = np.random.default_rng(2).normal(0.02, 0.2, (4, 50))
     first = adjusted(rows)
