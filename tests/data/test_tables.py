@@ -230,6 +230,13 @@ def test_no_text_is_wrapped_to_less_than_twelve_letters(width: int) -> None:
     assert (max(map(len, lines)) <= width + 3) is (width >= 12)
 
 
+@pytest.mark.parametrize(("width", "parts"), [(20, 3), (50, 1), (5, 1)])
+def test_one_column_is_wrapped_where_that_is_enough(width: int, parts: int) -> None:
+    (table,) = Table(["a"], [["y" * 50]]).folded(width)
+    assert "".join(row[0] for row in table.rows) == "y" * 50
+    assert len(table.rows) == parts
+
+
 def test_no_word_is_broken_at_its_hyphens() -> None:
     table = Table(["id", "n"], [["a doc-2024-01", "1"]], notes=["see a doc-2024-01"])
     lines = table.as_text(15).splitlines()
