@@ -474,3 +474,37 @@ def test_a_passage_of_a_few_letters_is_looked_for_in_the_corpus() -> None:
     assert [(one.kind, one.item) for one in found.findings] == [
         ("not covered", "passage-2")
     ]
+
+
+@pytest.mark.parametrize(("same", "twin"), [(87, True), (86, False)])
+def test_near_duplicates_have_87_in_100_letters_in_common(
+    same: int, *, twin: bool
+) -> None:
+    text = "".join(random.Random(4).choices("abcdefghijklm", k=100))
+    places = range(40, 140 - same)
+    copy = "".join("z" if n in places else letter for n, letter in enumerate(text))
+    corpus = {**NOTES, "gold": f"{text}.", "n1": f"{copy}."}
+    (told,) = causes(corpus, "What is it?")
+    expected = "unlabelled twin retrieved: 'n1' at rank 1 says the same (87% alike)"
+    assert told.startswith(expected) == twin
+    found = karat.doctor({"q": {"gold": 1}}, corpus=corpus).findings
+    assert [(one.kind, one.other) for one in found] == [
+        ("unlabelled duplicate", "n1")
+    ] * twin
+
+
+def test_a_text_in_look_alike_letters_is_named() -> None:
+    gold = "Rye is a grain of the cold north, and is sown in autumn."
+    odd = gold.replace("a", "\u0430").replace("o", "\u043e")
+    samples = [{"id": "q", "retrieved": ["Wool."], "reference_contexts": [gold]}]
+    corpus = {**NOTES, "rye": odd}
+    (miss,) = karat.diagnose(samples, corpus=corpus, k=1).misses
+    assert (miss.cause, miss.reason) == (
+        "damaged text",
+        "'rye' has it in look-alike letters",
+    )
+    assert [near.id for near in miss.related] == ["rye"]
+    # Where the corpus has it as it is, too, nothing is wrong with that.
+    corpus["good"] = gold
+    (miss,) = karat.diagnose(samples, corpus=corpus, k=1).misses
+    assert miss.cause == "never retrieved"

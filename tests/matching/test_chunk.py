@@ -1,6 +1,8 @@
 """`chunk`: one text in the other, and a planted set of texts that only look so."""
 
 import json
+import random
+from string import ascii_lowercase
 
 import pytest
 
@@ -128,9 +130,23 @@ def test_least_says_how_much_a_contained_text_must_hold() -> None:
 
 
 def test_a_long_chunk_is_never_cut_inside_a_number() -> None:
-    gold = "Throughout the last year our company has sold more than 1500 bicycles here."
+    gold = (
+        "Throughout the whole of last year our company has sold more than 1500 bicycles"
+    )
     assert satisfies("chunk", gold, gold[3:-7])
-    assert not satisfies("chunk", gold, gold[: gold.index("00 bic")])
+    assert satisfies("chunk", gold, gold[3 : gold.index(" bic")])
+    assert not satisfies("chunk", gold, gold[3 : gold.index("00 bic")])
+
+
+def test_a_chunk_of_fifty_letters_may_be_cut_inside_a_word_but_not_from_its_not() -> (
+    None
+):
+    letters = "".join(random.Random(2).choices(ascii_lowercase, k=80))
+    assert satisfies("chunk", letters, letters[10:60])
+    assert not satisfies("chunk", letters, letters[10:59])
+    said = f"{letters[:40]} {letters[40:]}"
+    assert satisfies("chunk", f"It is so {said}", said)
+    assert not satisfies("chunk", f"It is not {said}", said)
 
 
 @pytest.mark.parametrize(

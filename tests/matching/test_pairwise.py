@@ -85,6 +85,9 @@ def test_missing_and_extra_queries_are_counted() -> None:
     found = matched("exact", run_of(a=[FOX], z=[DOG]), gold_of(a=[FOX], b=[DOG]))
     assert found.missing.tolist() == [False, True]
     assert found.extra == 1
+    # What was asked and found nothing is not missing.
+    found = matched("exact", run_of(a=[FOX], b=[]), gold_of(a=[FOX], b=[DOG]))
+    assert found.missing.tolist() == [False, False]
 
 
 def test_no_query_in_common_is_an_error() -> None:

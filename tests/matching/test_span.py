@@ -409,6 +409,17 @@ def test_a_share_as_gain_pays_each_part_where_it_comes() -> None:
     assert result.means["ndcg[span]"] == pytest.approx(expected)
 
 
+def test_each_passage_is_paid_its_own_shares() -> None:
+    oats = "Oats are sown in spring and cut in late summer, before the rains begin."
+    wool = "Wool is washed twice in cold water and dried in the shade for a week."
+    items = (Item("fox", FOX, 1), Item("oats", oats, 3), Item("wool", wool, 2))
+    documents = [Document(str(n), text) for n, text in enumerate((oats, wool, FOX))]
+    gold = Gold(passages={"q": items, "r": items[:1]})
+    run = DocumentRun({"q": documents, "r": documents[2:]})
+    result = evaluate(run, gold=gold, metrics=["ndcg[span(gain=share)]"])
+    assert result["ndcg[span(gain=share)]"].scores.tolist() == pytest.approx([1, 1])
+
+
 def test_shares_cannot_be_counted() -> None:
     run, gold = {"q": ["a"]}, {"q": ["a"]}
     with pytest.raises(UsageError, match=r"recall cannot count: say recall\[span\]"):
