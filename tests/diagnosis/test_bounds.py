@@ -166,3 +166,18 @@ def test_a_label_moves_a_query_as_far_as_evaluating_with_it_says(
 def test_the_first_label_of_all_is_worth_one() -> None:
     (move,) = label_moves({}, {"q": [Document("a")]}, 1)
     assert move == (1.0, "q", Document("a"))
+
+
+def test_bounds_are_told_where_each_document_is_an_item_and_rankings_are_known() -> (
+    None
+):
+    run, labels = {"q": ["a", "u"]}, {"q": {"a": 1.0, "b": 1.0}}
+    assert karat.diagnose(run, labels, k=2).bounds["recall@2"].best == 2 / 3
+    groups = karat.Gold(labels, groups={"q": {"a": "g", "b": "g"}})
+    texts = [{"id": "q", "retrieved": ["Rye."], "reference_contexts": ["Oats."]}]
+    for found in (
+        karat.diagnose(run, groups, k=2),
+        karat.diagnose(karat.evaluate(run, labels), k=2),
+        karat.diagnose(texts, k=2),
+    ):
+        assert (found.bounds, found.judged, found.label_next) == ({}, None, ())

@@ -508,3 +508,25 @@ def test_a_text_in_look_alike_letters_is_named() -> None:
     corpus["good"] = gold
     (miss,) = karat.diagnose(samples, corpus=corpus, k=1).misses
     assert miss.cause == "never retrieved"
+
+
+@pytest.mark.parametrize(
+    ("retrieved", "cause"),
+    [
+        # Where the gold text is nowhere, this may be it, and the gold be wrong.
+        (["30 -> 14"], "near miss in text"),
+        (["30 -> 14", ""], "contradicting copy retrieved"),
+        # Another form of the same text is found by a matcher, or is not wanted.
+        (["days -> DAYS", ""], "below k"),
+    ],
+)
+def test_a_copy_of_a_text_contradicts_it_if_it_is_there_itself(
+    retrieved: list[str], cause: str
+) -> None:
+    gold = "Goods can be returned within 30 days of delivery, even when they were used."
+    texts = [
+        gold.replace(*change.split(" -> ")) if change else gold for change in retrieved
+    ]
+    samples = [{"id": "q", "retrieved": texts, "reference_contexts": [gold]}]
+    (miss,) = karat.diagnose(samples, match="exact", k=1).misses
+    assert miss.cause == cause

@@ -150,3 +150,14 @@ def test_six_letters_at_an_edge_count_where_the_passage_begins_or_ends(
     expected = pytest.approx(size / 100 * counts)
     assert share(gold, OTHER + gold[:size]) == expected
     assert share(gold, gold[-size:] + OTHER) == expected
+
+
+def test_what_documents_begin_with_alike_is_compared_from_where_it_begins() -> None:
+    """A typing error in it hides nothing that stands before."""
+    gold = "5 of Geneva committee within the year, said all of those who were there"
+    text = gold.replace("com", "cxm")
+    coverage = measure([gold], [f"{text} and left", f"{text} but stayed"])
+    assert coverage.gold.sum() == coverage.size[0]
+    assert coverage.sound.all()
+    other = text.replace("5", "7")
+    assert not measure([gold], [f"{other} and left", f"{other} but"]).sound.all()
