@@ -530,3 +530,30 @@ def test_a_copy_of_a_text_contradicts_it_if_it_is_there_itself(
     samples = [{"id": "q", "retrieved": texts, "reference_contexts": [gold]}]
     (miss,) = karat.diagnose(samples, match="exact", k=1).misses
     assert miss.cause == cause
+
+
+def test_where_kinds_of_queries_and_documents_begin_and_end() -> None:
+    words, gold, queries, corpus = (5, 6, 14, 15), {}, {}, {}
+    for number in range(80):
+        query, kind = f"q{number}", number % 4
+        names = [f"{number}{letter}" for letter in "abcd"[: kind + 1]]
+        gold[query], queries[query] = names, " ".join(["rye"] * words[kind])
+        # A median of 20 letters.
+        corpus |= dict.fromkeys(names, "x" * (9, 20, 40, 41)[kind])
+    corpus |= {f"short-{n}": "x" * 10 for n in range(100)}
+    run = {query: ["short-1"] for query in gold}
+    found = karat.diagnose(run, gold=gold, corpus=corpus, queries=queries, force=True)
+    assert {one.name: one.queries for one in found.slices} == {
+        "length: short": 20,
+        "length: medium": 40,
+        "length: long": 20,
+        "gold items: 1": 20,
+        "gold items: 2": 20,
+        "gold items: 3 or more": 40,
+    }
+    lengths = {s.name: s.queries for s in found.document_slices if "length" in s.name}
+    assert lengths == {
+        "document length: short": 20,
+        "document length: medium": 100,
+        "document length: long": 80,
+    }

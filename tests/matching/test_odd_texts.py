@@ -264,3 +264,12 @@ CUT = "when it is bought together with a contract for a line"
 def test_what_was_cut_off_does_not_differ(gold: str, text: str, differs: str) -> None:
     (row,) = evidence(gold, text, tau=0.5)
     assert row.differs == ((differs,) if differs else ())
+
+
+def test_a_capital_that_begins_a_sentence_makes_no_name() -> None:
+    gold = "So it was told{} Hen and cock were sold for the use of the name of all."
+    for between, differs in ((".", ()), (" by", ("Hen -> Hat",))):
+        one = gold.format(between)
+        for text in (one, f"Note well, it says there: {one}"):
+            (row,) = evidence(one, text.replace("Hen", "Hat"))
+            assert row.differs == differs
