@@ -511,36 +511,34 @@ def test_a_text_in_look_alike_letters_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("retrieved", "cause"),
+    ("changes", "cause"),
     [
         # Where the gold text is nowhere, this may be it, and the gold be wrong.
-        (["30 -> 14"], "near miss in text"),
-        (["30 -> 14", ""], "contradicting copy retrieved"),
+        ([("30", "14")], "near miss in text"),
+        ([("30", "14"), ("", "")], "contradicting copy retrieved"),
         # Another form of the same text is found by a matcher, or is not wanted.
-        (["days -> DAYS", ""], "below k"),
+        ([("days", "DAYS"), ("", "")], "below k"),
     ],
 )
 def test_a_copy_of_a_text_contradicts_it_if_it_is_there_itself(
-    retrieved: list[str], cause: str
+    changes: list[tuple[str, str]], cause: str
 ) -> None:
     gold = "Goods can be returned within 30 days of delivery, even when they were used."
-    texts = [
-        gold.replace(*change.split(" -> ")) if change else gold for change in retrieved
-    ]
+    texts = [gold.replace(old, new) for old, new in changes]
     samples = [{"id": "q", "retrieved": texts, "reference_contexts": [gold]}]
     (miss,) = karat.diagnose(samples, match="exact", k=1).misses
     assert miss.cause == cause
 
 
 def test_where_kinds_of_queries_and_documents_begin_and_end() -> None:
-    words, gold, queries, corpus = (5, 6, 14, 15), {}, {}, {}
+    words, gold, queries = (5, 6, 14, 15), {}, {}
+    corpus = {f"short-{n}": "x" * 10 for n in range(100)}
     for number in range(80):
         query, kind = f"q{number}", number % 4
         names = [f"{number}{letter}" for letter in "abcd"[: kind + 1]]
         gold[query], queries[query] = names, " ".join(["rye"] * words[kind])
         # A median of 20 letters.
         corpus |= dict.fromkeys(names, "x" * (9, 20, 40, 41)[kind])
-    corpus |= {f"short-{n}": "x" * 10 for n in range(100)}
     run = {query: ["short-1"] for query in gold}
     found = karat.diagnose(run, gold=gold, corpus=corpus, queries=queries, force=True)
     assert {one.name: one.queries for one in found.slices} == {
