@@ -49,8 +49,8 @@ def run(title: str, folder: Path) -> Any:
 def test_most_idioms_run() -> None:
     assert (len(RUN), len(IDIOMS)) == (26, 31)
     page = (Path(__file__).parents[2] / "docs/coming-from/ragas.md").read_text("utf-8")
-    assert f"Of {len(IDIOMS)} usual ways" in page
-    assert f"{len(RUN)} run by changing" in page
+    assert f"Of {len(IDIOMS)} common ways" in page
+    assert f"{len(RUN)} run if you change" in page
 
 
 def test_nothing_of_a_script_changes_but_the_package() -> None:
