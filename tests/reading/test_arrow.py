@@ -18,7 +18,7 @@ from karat.data.runs import Located
 from karat.extend import DataError, Duplicates, FormatError, Labels, Policies, Ties
 from karat.reading import arrow as arrow_sources
 from karat.reading.arrow import (
-    ArrowSource,
+    ArrowRun,
     ParquetSource,
     TableSource,
     Tabular,
@@ -52,7 +52,7 @@ RANKED = {"id": "q", "document": "d", "rank": "r"}
 
 
 def arrow_run(table: Tabular, columns: Mapping[str, str] = SCORED) -> ColumnarRun:
-    return ColumnarRun(ArrowSource(table, columns))
+    return ArrowRun(table, columns)
 
 
 def array(values: list[Any], kind: Any) -> Any:

@@ -9,7 +9,7 @@ import pytest
 from karat import Run
 from karat.data.memory_runs import DocumentRun, RankedRun, ScoredRun
 from karat.extend import FormatError
-from karat.reading.columns.run import ColumnarRun
+from karat.reading.meaning.rows import TableReader
 from karat.reading.readers import read, read_by
 
 Save = Callable[[str, str | bytes], str]
@@ -56,7 +56,7 @@ RUNS = [
             {"query": "q1", "id": "d1", "rank": 2, "system": "a"},
             {"query": "q1", "id": "d2", "rank": 1, "system": "a"},
         ],
-        ColumnarRun,
+        TableReader,
         {"q1": ["d2", "d1"]},
     ),
     ([{"query_id": "q", "passages": ["a b c"]}], DocumentRun, {"q": ["a b c"]}),

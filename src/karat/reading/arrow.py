@@ -29,7 +29,7 @@ from karat.reading.columns.ids import (
     starts,
 )
 from karat.reading.columns.rankings import Rankings
-from karat.reading.columns.run import RunSource
+from karat.reading.columns.run import ColumnarRun
 from karat.reading.source import Source
 
 _PARQUET = b"PAR1"
@@ -383,19 +383,21 @@ def _open_arrow(path: str, head: bytes, data: bytes | None) -> Tabular:
         return TableSource(table, path)
 
 
-class ArrowSource(RunSource):
+class ArrowRun(ColumnarRun):
     """A run or gold given as a table with one row for each document.
 
     `fields` are our names and the columns; without any number, rows are in order.
     """
 
-    def __init__(self, table: Tabular, fields: Mapping[str, str]) -> None:
-        self.path = table.path
+    def __init__(
+        self, table: Tabular, fields: Mapping[str, str], name: str = "run"
+    ) -> None:
+        self.name, self.path = name, table.path
         self.fields = fields
         numbers = (ours for ours in ("score", "grade", "rank") if ours in fields)
         self.number = next(numbers, None)
         self.ranked = self.number == "rank"
-        self._table = table
+        self.table = table
 
     def parts(self, *, texts: bool = False) -> Iterator[Callable[[], Rankings]]:
         """Rows of the table, cut between two queries."""
@@ -403,7 +405,7 @@ class ArrowSource(RunSource):
         read = [*dict.fromkeys(self.fields[n] for n in names if n in self.fields)]
         query = self.fields["id"]
         ready: list[_Runs] = []
-        for batch in self._table.batches(read, [query]):
+        for batch in self.table.batches(read, [query]):
             if ready and len(ready[-1].start) > 1:
                 *before, last = ready
                 # The last query may go on. Only what is joined is copied.

@@ -23,7 +23,7 @@ from karat.data.queries import Dataset
 from karat.data.runs import Document, Labels, Notice
 from karat.errors import DataError, FormatError, MissingExtraError, UsageError
 from karat.reading.arrow import (
-    ArrowSource,
+    ArrowRun,
     TableSource,
     Tabular,
     arrow_errors,
@@ -33,7 +33,6 @@ from karat.reading.arrow import (
 )
 from karat.reading.columns.rankings import repeated_pair
 from karat.reading.columns.run import (
-    ColumnarRun,
     LabelIndex,
     LabelledRows,
     find_labels,
@@ -160,7 +159,7 @@ def _load_rows(
         if rules.number == "score":
             _note_order(table, fields, rules)
         texts = {"text": fields["text"]} if "text" in fields else {}
-        run = ColumnarRun(ArrowSource(table, mapping | texts), source.name)
+        run = ArrowRun(table, mapping | texts, source.name)
         if rules.system is not None and rules.system not in fields.values():
             rules.note_systems(_values(table, rules.system))
     ids = (mapping[ours] for ours in ("id", "document"))
@@ -188,7 +187,7 @@ def _note_order(table: Tabular, fields: Mapping[str, str], rules: RowColumns) ->
 
 def _labels(table: Tabular, mapping: Mapping[str, str]) -> Labels:
     """The grade of each document of each query."""
-    whole = ArrowSource(table, mapping).whole()
+    whole = ArrowRun(table, mapping).whole()
     if twice := repeated_pair(whole):
         problem = f"document {twice[1]!r:.60} has two grades"
         raise FormatError(problem, path=table.path, query=twice[0])
@@ -318,13 +317,12 @@ def load_distributed(frame: Any, source: Source) -> Dataset:
             )
         return load_table(TableSource(frame.toArrow()), source, _FRAME)
     loaded = load_table(TableSource(frame.limit(_HEAD).toArrow()), source, _FRAME)
-    head = loaded.run.source if isinstance(loaded.run, ColumnarRun) else None
-    if not isinstance(head, ArrowSource):
+    if not isinstance(loaded.run, ArrowRun):
         raise source.error("a table of Spark must have a row for each document")
     # Of a few rows nobody knows what is true of all of them.
     coerced = (n for n in loaded.notices if n.kind == "coerced")
     notices = tuple(replace(notice, count=frame.count()) for notice in coerced)
-    return replace(loaded, run=SparkRun(frame, head, source.name), notices=notices)
+    return replace(loaded, run=SparkRun(frame, loaded.run), notices=notices)
 
 
 def split_distributed(frame: Any, column: str, source: Source) -> dict[str, Dataset]:
@@ -342,15 +340,15 @@ def split_distributed(frame: Any, column: str, source: Source) -> dict[str, Data
     }
 
 
-class SparkRun(ColumnarRun):
+class SparkRun(ArrowRun):
     """A run in a table of Spark, with one row for each retrieved document."""
 
-    def __init__(self, frame: Any, head: ArrowSource, name: str = "run") -> None:
+    def __init__(self, frame: Any, head: ArrowRun) -> None:
         if head.number is None:
             raise FormatError(
                 "a table of Spark has no order: it needs a column such as score or rank"
             )
-        super().__init__(head, name)
+        super().__init__(head.table, head.fields, head.name)
         self._frame = frame
         self._fields = {n: head.fields[n] for n in ("id", "document", head.number)}
         self._names = [*map(quoted, self._fields.values())]
@@ -399,7 +397,7 @@ class SparkRun(ColumnarRun):
         for _, problem, _ in parts:
             if problem:
                 raise FormatError(problem)
-        self.source.provenance = {
+        self.provenance = {
             "engine": "spark",
             "partitions": len(parts),
             "rows": sum(part[0] for part in parts),
@@ -425,7 +423,7 @@ def _search_partition(
     if job not in _INDEXES:
         _INDEXES.clear()
         _INDEXES[job] = LabelIndex(labels, judged=judged)
-    rows = ArrowSource(TableSource(pyarrow.Table.from_batches(some)), fields)
+    rows = ArrowRun(TableSource(pyarrow.Table.from_batches(some)), fields)
     problem = data = None
     try:
         data = _packed(find_labels(rows.whole, _INDEXES[job], policies, rows))

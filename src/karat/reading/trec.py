@@ -25,7 +25,7 @@ from karat.errors import FormatError
 from karat.reading.columns.decimals import PADDING, decimal, numbers
 from karat.reading.columns.ids import ByteColumn
 from karat.reading.columns.rankings import Rankings
-from karat.reading.columns.run import ColumnarRun, RunSource
+from karat.reading.columns.run import ColumnarRun
 from karat.reading.files import (
     BLOCK,
     STDIN,
@@ -185,15 +185,10 @@ class TrecRun(ColumnarRun):
         block: int = 2 * BLOCK,
     ) -> None:
         """Say where the run is, and how errors call it."""
-        path = path or path_of(source)
-        name = name or ("stdin" if path == STDIN else os.path.basename(path))  # noqa: PTH119
-        super().__init__(_TrecSource(source, path, block), name)
-
-
-class _TrecSource(RunSource):
-    def __init__(self, source: Input, path: str, block: int) -> None:
-        self.path: str = path
-        self.sort = f"sort -s -k1,1 {path}"
+        self.path: str = path or path_of(source)
+        usual = "stdin" if self.path == STDIN else os.path.basename(self.path)  # noqa: PTH119
+        self.name = name or usual
+        self.sort = f"sort -s -k1,1 {self.path}"
         self._source = source
         self._block = block
         self._remarks: dict[int, int] = {}
@@ -225,7 +220,7 @@ class _TrecSource(RunSource):
         problem = f"document {document!r} is listed twice, first in line {first}"
         return FormatError(problem, path=self.path, line=second, query=query)
 
-    def notices(self) -> tuple[Notice, ...]:
+    def remarks(self) -> tuple[Notice, ...]:
         """Lines with more than six columns."""
         ignored = sum(self._remarks.values())
         if not ignored:

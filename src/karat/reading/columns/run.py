@@ -10,13 +10,12 @@ the sorted keys, and what is left is compared byte by byte. So the answer is exa
 """
 
 import os
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import deque
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import chain, islice, repeat
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,45 +43,6 @@ from karat.reading.source import placed
 
 _EXAMPLES = 3
 _MOST_THREADS = 8
-
-
-class RunSource(ABC):
-    """Rows of a run; those `ranked` have ranks, and `sort` sorts them by query."""
-
-    path: str | None = None
-    ranked: bool = False
-    sort: str = "ORDER BY query"
-    provenance: Mapping[str, object] = MappingProxyType({})
-
-    @abstractmethod
-    def parts(self, *, texts: bool = False) -> Iterable[Callable[[], Rankings]]:
-        """Parts cut between two queries, which threads may read."""
-
-    def repeated(self, query: str, document: str) -> DataError:
-        """What to say of a document that a query retrieves twice."""
-        return DataError(
-            f"document {document!r} was retrieved more than once",
-            query=query,
-            hint="duplicates='first' scores its first rank only",
-        )
-
-    def whole(self, *, texts: bool = False) -> Rankings:
-        """All rows at once, wherever those of a query are."""
-        rankings, size = [], 0
-        for part in self.parts(texts=texts):
-            rankings.append(part())
-            size += rankings[-1].nbytes
-            if size > most_bytes():
-                raise DataError(
-                    "the rows of a query are scattered, and all rows together do not "
-                    "fit into memory",
-                    hint=f"sort them by query first: {self.sort}",
-                )
-        return Rankings.join(rankings).gathered()
-
-    def notices(self) -> tuple[Notice, ...]:
-        """What to say of the rows that were read."""
-        return ()
 
 
 class LabelIndex:
@@ -156,7 +116,7 @@ def find_labels(
     read: Callable[[], Rankings],
     index: LabelIndex,
     policies: Policies,
-    source: RunSource,
+    run: "ColumnarRun",
 ) -> LabelledRows:
     """The labelled documents of some rankings, and the rank of each."""
     some = read()
@@ -171,7 +131,7 @@ def find_labels(
     rows, label = index.find(some, keys, query)
     again, ranks = repeated_rows(some, keys, policies)
     if len(again) and policies.duplicates == "error":
-        raise source.repeated(*some.names_of(again.min(keepdims=True)))
+        raise run.repeated(*some.names_of(again.min(keepdims=True)))
     once = np.ones(len(keys), np.bool_)
     once[again] = False
     single, relevant = some.only(once) if len(again) else some, index.grade[label] > 0
@@ -226,27 +186,60 @@ def _removed_before(some: Rankings, ranks: Ints, once: Bools) -> Ints:
 
 
 class ColumnarRun(Run):
-    """A run with a row for each document, in any order, which is read when asked."""
+    """A run with a row for each document, in any order, which is read when asked.
 
-    def __init__(self, source: RunSource, name: str = "run") -> None:
-        self.name = name
-        self.source = source
-        self._head: Rankings | None = None
+    Rows that are `ranked` have ranks, and `sort` sorts them by query.
+    """
+
+    path: str | None = None
+    ranked: bool = False
+    sort: str = "ORDER BY query"
+    _head: Rankings | None = None
+
+    @abstractmethod
+    def parts(self, *, texts: bool = False) -> Iterable[Callable[[], Rankings]]:
+        """Parts cut between two queries, which threads may read."""
+
+    def repeated(self, query: str, document: str) -> DataError:
+        """What to say of a document that a query retrieves twice."""
+        return DataError(
+            f"document {document!r} was retrieved more than once",
+            query=query,
+            hint="duplicates='first' scores its first rank only",
+        )
+
+    def whole(self, *, texts: bool = False) -> Rankings:
+        """All rows at once, wherever those of a query are."""
+        rankings, size = [], 0
+        for part in self.parts(texts=texts):
+            rankings.append(part())
+            size += rankings[-1].nbytes
+            if size > most_bytes():
+                raise DataError(
+                    "the rows of a query are scattered, and all rows together do not "
+                    "fit into memory",
+                    hint=f"sort them by query first: {self.sort}",
+                )
+        return Rankings.join(rankings).gathered()
+
+    def remarks(self) -> tuple[Notice, ...]:
+        """What to say of the rows that were read."""
+        return ()
 
     def queries(self) -> list[str]:
         """The ids of the queries, in input order."""
-        names = (part().queries.names() for part in self.source.parts())
+        names = (part().queries.names() for part in self.parts())
         return [*dict.fromkeys(chain.from_iterable(names))]
 
     def sample_ids(self) -> list[str]:
         """A few document ids, to show what they look like."""
-        parts = (part().documents for part in self.source.parts())
+        parts = (part().documents for part in self.parts())
         names = (name for some in parts for name in some.view(slice(_EXAMPLES)).names())
         return [*islice(names, _EXAMPLES)]
 
     def holds_any(self, documents: set[str]) -> bool:
         """Whether any of the documents occurs for any query."""
-        parts = (part().documents.names() for part in self.source.parts())
+        parts = (part().documents.names() for part in self.parts())
         return any(not documents.isdisjoint(names) for names in parts)
 
     def ids_of(
@@ -255,9 +248,9 @@ class ColumnarRun(Run):
         """The documents of some queries, in the order of the rows."""
         rows: dict[str, list[str]] = {}
         if first is None:
-            parts: Iterable[Rankings] = (part() for part in self.source.parts())
+            parts: Iterable[Rankings] = (part() for part in self.parts())
         else:
-            parts = [self._head or next(iter(self.source.parts()))()]
+            parts = [self._head or next(iter(self.parts()))()]
         for some in parts:
             bounds = zip(some.start.tolist(), some.size.tolist(), strict=True)
             for name, (start, size) in zip(some.queries.names(), bounds, strict=True):
@@ -268,21 +261,20 @@ class ColumnarRun(Run):
 
     def kinds(self) -> frozenset[str]:
         """Whether documents are known by `ids`, by `texts`, or both."""
-        first = next(iter(self.source.parts(texts=True)))()
+        first = next(iter(self.parts(texts=True)))()
         return frozenset({"ids"} if first.texts is None else {"ids", "texts"})
 
     def locate(self, labels: Labels, *, judged: bool, policies: Policies) -> Located:
         """Find the labelled documents, whatever the order of the rows."""
         labels = ColumnLabels.of(labels)
         index = LabelIndex(labels, judged=judged)
-        if self.source.ranked:
+        if self.ranked:
             # Documents of one rank stay in the order of their rows.
             policies = replace(policies, ties="input", precision="double")
         try:
             parts = [*self._search(index, policies)]
         except DataError as error:
-            raise placed(error, path=self.source.path or self.name) from None
-        self.provenance = self.source.provenance
+            raise placed(error, path=self.path or self.name) from None
         *columns, extras, _, from_zero = zip(*parts, strict=True)
         query, retrieved, size, ties, repeats, again, label, rank = map(
             np.concatenate, columns
@@ -310,18 +302,18 @@ class ColumnarRun(Run):
             extra=len(extra),
             item=label[order],
             distinct=policies.duplicates != "keep",
-            notices=(*notices, *self.source.notices()),
+            notices=(*notices, *self.remarks()),
         )
 
     def _search(self, index: LabelIndex, policies: Policies) -> Iterable[LabelledRows]:
         """What each part of the run holds of the labels, in any order."""
-        work = partial(find_labels, index=index, policies=policies, source=self.source)
+        work = partial(find_labels, index=index, policies=policies, run=self)
         parts: list[LabelledRows] = []
         met = np.zeros(index.size, np.bool_)
         for part in _in_order(work, self._parts()):
             if parts and (part.scattered or met[part.query].any()):
                 # A query in two places: all its rows are needed at once.
-                parts = [work(self.source.whole)]
+                parts = [work(self.whole)]
                 break
             met[part.query] = True
             parts.append(part)
@@ -329,7 +321,7 @@ class ColumnarRun(Run):
 
     def _parts(self) -> Iterator[Callable[[], Rankings]]:
         """All parts; the first is kept for who looks at a few rows later."""
-        parts = iter(self.source.parts())
+        parts = iter(self.parts())
         for part in islice(parts, 1):
             self._head = part()
             yield partial(Rankings.join, [self._head])
@@ -337,7 +329,7 @@ class ColumnarRun(Run):
 
     def rankings(self, policies: Policies) -> Iterator[tuple[str, list[Document]]]:
         """Each query's documents, best first."""
-        some = self.source.whole(texts=True)
+        some = self.whole(texts=True)
         rank, _ = rank_rows(some, np.arange(len(some.documents)), policies)
         order = np.lexsort((rank, np.repeat(np.arange(len(some.start)), some.size)))
         ids: list[str] = some.documents.view(order).names()
@@ -345,7 +337,7 @@ class ColumnarRun(Run):
         scores: Iterable[float | None] = repeat(None)
         if some.texts is not None:
             texts = some.texts.view(order).names()
-        if some.values is not None and not self.source.ranked:
+        if some.values is not None and not self.ranked:
             scores = some.values[order].astype(np.float64).tolist()
         documents = map(Document, ids, texts, scores)
         ranks = rank[order] + (some.ranked and 0 in ~np.asarray(some.values))

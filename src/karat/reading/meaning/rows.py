@@ -22,7 +22,7 @@ from karat.data.runs import A_RANK, LAST_RANK, Run
 from karat.errors import DataError, FormatError
 from karat.reading.columns.ids import ByteColumn
 from karat.reading.columns.rankings import Rankings
-from karat.reading.columns.run import ColumnarRun, RunSource
+from karat.reading.columns.run import ColumnarRun
 from karat.reading.meaning.aliases import closest
 from karat.reading.meaning.ambiguity import (
     note_ascending,
@@ -148,7 +148,7 @@ def _role(source: Source, fields: Mapping[str, str], ranked: str | None) -> str:
     return "run"
 
 
-class TableReader(RowColumns, RunSource):
+class TableReader(RowColumns, ColumnarRun):
     """Reads rows, some at a time, into a run or into gold; a run may lie in them."""
 
     def __init__(
@@ -157,7 +157,7 @@ class TableReader(RowColumns, RunSource):
         super().__init__(source, fields, header)
         names = (*map(fields.get, _READ), self.system, *self.unread)
         self.names = [*dict.fromkeys(name for name in names if name is not None)]
-        self._source, self.path = source, source.path
+        self._source, self.path, self.name = source, source.path, source.name
         self.ranked = self.number not in {"score", "distance"}
         self._fields = fields
         # Ranks beside scores may contradict them.
@@ -258,7 +258,7 @@ class TableReader(RowColumns, RunSource):
         if self.role == "gold":
             gold = Gold(numbers, name=source.name)
         elif self._text or not distinct or self.number == "rank":
-            run = ColumnarRun(self, source.name)
+            run = self
         elif self.number is None:
             run = RankedRun(documents, source.name)
         else:
