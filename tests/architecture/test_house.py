@@ -73,8 +73,8 @@ def test_evaluating_loads_no_extra() -> None:
 def test_the_command_looks_for_no_plugin_before_it_needs_one() -> None:
     slow = ("importlib.metadata", "numpy.ma", "asyncio", "sqlite3", "rapidfuzz")
     code = (
-        "import sys; import karat.cli.evaluate; "
-        f"print([m for m in {slow!r} if m in sys.modules])"
+        "import sys, numpy; before = {*sys.modules}; import karat.cli.evaluate; "
+        f"print([m for m in {slow!r} if m in {{*sys.modules}} - before])"
     )
     assert python(code) == "[]"
 

@@ -6,6 +6,7 @@ from decimal import Decimal
 from functools import cache
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from karat.metrics import SHIPPED
@@ -344,7 +345,7 @@ def typed_columns() -> list[Any]:
         pa.array([[1.5, 2.5]] * 3, pa.list_(pa.float32(), 2)),
         pa.array([b"ab"] * 3, pa.binary(2)),
         pa.array([1.5, float("nan"), float("inf")]),
-        pa.array([1.5, 2.5, 3.5], pa.float16()),
+        pa.array(np.array([1.5, 2.5, 3.5], np.float16)),
         pa.array([2**64 - 1, 0, 1], pa.uint64()),
         pa.array([True, None, False]),
         pa.array([3, 2, 1]),
