@@ -197,7 +197,9 @@ def server() -> Iterator[tuple[str, list[Any]]]:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             calls.append((self.path, json.loads(body)["run"]))
             allowed = self.headers.get("Authorization") == "Bearer secret"
-            said = {"run": 7, "is_new": True, "differing": ["q1"]}
+            said: Any = {"run": 7, "is_new": True, "differing": ["q1"]}
+            if "commit=odd" in self.path:
+                said = {"run": 7, "is_new": "yes"}
             self.send_response(201 if allowed else 401)
             self.end_headers()
             answer = said if allowed else {"error": "which token?"}
@@ -231,6 +233,23 @@ def test_a_push_to_a_server(
     assert done.out == f"dense.json is run 7 of a b in {url}\n"
     assert "1 query of dense.json had other gold than the store" in done.err
     assert calls[-1] == ("/api/p/a%20b/runs?commit=c&branch=main", "dense.run")
+
+
+def test_a_server_may_answer_anything(
+    pushed: Karat, server: tuple[str, list[Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, calls = server
+    monkeypatch.setenv("KARAT_TOKEN", "secret")
+    done = pushed("push", "dense.json", "--to", url, "--commit", "odd")
+    assert "answered 201: no server of karat serve" in done.err
+    done = pushed("push", "dense.json", "--to", url, "--project", "\udcff")
+    assert calls[-1][0].startswith("/api/p/%ED%B3%BF/runs?")
+    long = f"http://{'a' * 70}.test"
+    assert "cannot be reached" in pushed("push", "dense.json", "--to", long).err
+    monkeypatch.setenv("KARAT_TOKEN", "sec\nret")
+    done = pushed("push", "dense.json", "--to", url)
+    assert "header 'Authorization' cannot be sent" in done.err
+    assert "ret" not in done.err.replace("retriev", "")
 
 
 def test_commit_and_branch_come_from_git(pushed: Karat, folder: Path) -> None:

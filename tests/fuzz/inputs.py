@@ -35,6 +35,7 @@ from tests.fuzz.material import (
     FILE_NAMES,
     HEADERS,
     LABELS,
+    LETTERS,
     METRICS,
     NAMES,
     ODD,
@@ -144,8 +145,14 @@ def changed(chance: Random, value: Any, most: int = 3) -> Any:
             name = chance.choice((*FIELDS, *(o for o in ODD if isinstance(o, str))))
             holder[name] = holder.pop(key)
         else:
-            holder[key] = _copied(chance.choice(ODD))
+            holder[key] = _odd(chance)
     return result[0]
+
+
+def _odd(chance: Random) -> Any:
+    if chance.random() < 0.3:
+        return "".join(chance.choices(LETTERS, k=chance.randint(1, 8)))
+    return _copied(chance.choice(ODD))
 
 
 def _copied(value: Any) -> Any:
@@ -333,7 +340,7 @@ def _folder(chance: Random) -> Case:
 
 def _written(chance: Random) -> Case:
     """Ids and texts that are written as tables and read again."""
-    letters = "ab,;|\"'\r\n\t #{}[]=\\\u2028\u00e9\u4e2d0-."
+    letters = LETTERS.replace("\0", "")
     texts = ["".join(chance.choices(letters, k=chance.randint(1, 6))) for _ in range(6)]
     return Case("written", value=[*dict.fromkeys(t.strip() or "x" for t in texts)])
 
@@ -407,7 +414,7 @@ def _routes() -> list[tuple[str, str]]:
 
 def _text(chance: Random, good: tuple[str, ...]) -> str:
     """One of the texts that are as they should be, or an odd one."""
-    return chance.choice(good) if chance.random() < 0.7 else str(chance.choice(ODD))
+    return chance.choice(good) if chance.random() < 0.7 else str(_odd(chance))
 
 
 _REQUESTS = 20
@@ -425,7 +432,7 @@ def _request(chance: Random) -> Case:
             path = path.replace(part, quoted if chance.random() < 0.95 else own)
         pairs = [
             (chance.choice((*ASKED, *FIELDS)), _text(chance, NAMES))
-            for _ in range(chance.choice((0, 1, 1, 2, 3)))
+            for _ in range(chance.choice((0, 1, 2, 2, 3, 4)))
         ]
         asked = urlencode(pairs, errors="surrogatepass").encode()
         address = path.encode("utf-8", "surrogatepass")

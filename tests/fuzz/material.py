@@ -27,6 +27,7 @@ ODD: tuple[Any, ...] = (
     *({"d1": float("inf")}, {"d1": None}, {"d1": "x"}, {"start": -1, "end": 2**63}),
     *(date(2024, 1, 1), datetime(2024, 1, 1, tzinfo=UTC), b"\xff\xfe"),
 )
+LETTERS = "ab,;|\"'\r\n\t #{}[]=\\\u2028\u00e9\u4e2d0-.%/&?<\0"
 TOKENS = (
     *(
         b"\r",

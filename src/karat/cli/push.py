@@ -16,6 +16,7 @@ from karat.cli.command import Command, remark, say
 from karat.data.tables import counted
 from karat.errors import DataError, UsageError
 from karat.history.store import PROJECT, Store
+from karat.llm.credentials import check_headers
 from karat.llm.http import check_endpoint, split_url
 from karat.reading.files import decode_json, decode_text
 from karat.results.loading import load
@@ -25,6 +26,8 @@ STORE = "karat-history.db"
 
 TOKEN = "KARAT_TOKEN"  # noqa: S105
 _SECONDS = 60
+_MAX_BYTES = 16 * 1024 * 1024
+_ANSWER = {"run": int, "is_new": bool, "differing": list}
 # What CI calls the commit and the branch, those of a pull request first.
 _COMMIT = ("GITHUB_SHA", "CI_COMMIT_SHA", "BUILD_SOURCEVERSION")
 _BRANCH = (
@@ -79,8 +82,8 @@ def command(
         if differing := done["differing"]:
             remark(
                 f"{counted(len(differing), 'query')} of {path} had other gold than the "
-                f"store, and the store's counts: {', '.join(differing[:3])}; karat "
-                "history --gold FILE replaces the store's"
+                f"store, and the store's counts: {', '.join(map(str, differing[:3]))}; "
+                "karat history --gold FILE replaces the store's"
             )
 
 
@@ -107,23 +110,26 @@ def _post(
             "--to takes a file or an address such as http://127.0.0.1:8321"
         )
     check_endpoint(url)
-    path = f"{parts.path.rstrip('/')}/api/p/{quote(project, safe='')}/runs"
+    name = quote(project, safe="", errors="surrogatepass")
+    path = f"{parts.path.rstrip('/')}/api/p/{name}/runs"
+    asked = urlencode(where, errors="surrogatepass")
     token = os.environ.get(TOKEN)
     headers = {"Authorization": f"Bearer {token}"} if token else {}
+    check_headers(headers)
     kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
     server = kind(str(parts.hostname), parts.port, timeout=_SECONDS)
     try:
-        server.request("POST", f"{path}?{urlencode(where)}", body, headers)
+        server.request("POST", f"{path}?{asked}", body, headers)
         reply = server.getresponse()
-        said = decode_json(decode_text(reply.read()))
-    except (OSError, HTTPException) as error:
-        raise UsageError(f"{parts.netloc} cannot be reached: {error}") from None
+        said = decode_json(decode_text(reply.read(_MAX_BYTES)))
     except DataError:
         said = None
+    except (OSError, HTTPException, UnicodeError) as error:
+        raise UsageError(f"{parts.netloc} cannot be reached: {error}") from None
     finally:
         server.close()
     answer = said if isinstance(said, dict) else {}
-    if "run" not in answer:
+    if not all(isinstance(answer.get(name), kind) for name, kind in _ANSWER.items()):
         why = answer.get("error", "no server of karat serve")
         hint = "" if token else f"; {TOKEN} is not set"
         if reply.status == HTTPStatus.UNAUTHORIZED and token and answer:
