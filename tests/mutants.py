@@ -50,8 +50,8 @@ ROOMS = {
     ),
     "planning.py": (
         *("tests/public/test_planning.py", "tests/public/test_row_scorer.py"),
-        *("tests/data", "tests/matching/test_choice.py", "tests/cli/test_evaluate.py"),
-        *("tests/judging/test_claims.py", "tests/retrieving/test_retrieve.py"),
+        *("tests/matching/test_choice.py", "tests/cli/test_evaluate.py"),
+        "tests/judging/test_claims.py",
     ),
     "compat/trec_eval.py": (
         *("tests/compat/test_trec_eval.py", "tests/compat/test_trec_eval_options.py"),

@@ -186,6 +186,8 @@ def test_parts_of_a_change_have_means_and_intervals() -> None:
     for mean, interval in (found.by_coverage, found.by_ranking):
         assert interval is not None
         assert -1 <= interval.low < mean < interval.high <= 1
+    few = change(gained=30, lost=2, same=0).by_coverage[1]
+    assert few == pytest.approx((0.583549, 0.984700), abs=1e-6)
     assert (found.gained, found.lost) == (6, 1)
     assert (found.first_up, found.first_down) == (16, 1)
     # The first rank before is of those that had one.

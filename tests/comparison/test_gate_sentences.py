@@ -187,7 +187,8 @@ def test_a_gate_lies_within_the_bounds_of_its_metric(kind: Any) -> None:
         with pytest.raises(UsageError):
             read_gate(text, kind)
     assert read_gate("rbp(p=0.5)=0.25", kind) == Gate("rbp(p=0.5)", 0.25, kind)
-    assert read_gate("num_ret=7", kind).value == 7
+    for unbounded in ("num_ret", "utility"):
+        assert read_gate(f"{unbounded}=7", kind).value == 7
 
 
 def test_a_metric_that_was_not_scored_is_named() -> None:
@@ -220,3 +221,13 @@ def test_failed_queries_are_those_of_the_metric_that_failed_most() -> None:
     assert (str(result.gate), check_failures([one], 2)) == ("failed queries <= 1", [])
     good = replace(one, run="good", columns={"hit@1": columns["hit@1"]})
     assert [each.run for each in check_failures([good, one])] == ["r"]
+
+
+def test_a_baseline_that_was_scored_otherwise_is_refused_unless_forced() -> None:
+    old = karat.evaluate(NEW, gold=GOLD, metrics="rr", name="old")
+    new = karat.evaluate(NEW, gold=GOLD, metrics="rr", name="new", threshold=2)
+    gate = Gate("rr", 1.0, "drop")
+    with pytest.raises(UsageError, match="old and new were not scored in the same way"):
+        check_gates([gate], [new], baseline=old)
+    (forced,) = check_gates([gate], [new], baseline=old, force=True)
+    assert forced.status == "pass"

@@ -162,6 +162,14 @@ def test_more_than_a_few_names_are_counted() -> None:
     assert few.headline.endswith("rr of run 4)")
 
 
+def test_texts_stand_to_the_left_and_numbers_to_the_right(both: Comparison) -> None:
+    _, headroom, slices, _ = both.tables()
+    assert (both.plan().texts, headroom.texts, slices.texts) == ((0,), (0,), (0, 1))
+    assert (both.summary().texts, both.summary().spare, slices.spare) == ((0, 1), 2, 3)
+    assert [*both.movers_table().texts] == [0, 1, 2, 6]
+    assert both.movers_table().links[:1] == [("q", both.movers_table().rows[0][0])]
+
+
 def test_a_plan_is_for_a_difference_of_two_hundredths(both: Comparison) -> None:
     assert both.plan() == both.plan(0.02)
     assert [row[0] for row in both.plan().rows][:2] == ["rr up", "rr down"]

@@ -3,6 +3,7 @@
 import json
 import pickle  # noqa: TID251
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -147,6 +148,17 @@ def test_equality_sees_every_difference() -> None:
     assert example() != "a text"
     with pytest.raises(TypeError, match="unhashable type: 'Evaluation'"):
         hash(example())
+
+
+def test_gold_is_told_by_its_digests_where_they_are_known() -> None:
+    result = example()
+    assert result.digests == karat.evaluate(RUN, gold=GOLD, metrics=["ap"]).digests
+    assert len({*result.digests}) == 2
+    # By ids, the labels that were looked for say it; without those nothing does.
+    assert replace(result, labels=None).digests == result.digests
+    assert replace(result, labels=None, matches={}).digests == ["", ""]
+    known = replace(result, fingerprints=["x", "y"])
+    assert known.digests == ["x", "y"]
 
 
 def evaluated(run: Any) -> Evaluation:
