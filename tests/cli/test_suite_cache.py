@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+import pytest
+
 from tests.cli.conftest import Karat
 from tests.cli.test_suite import SUITE
 
@@ -34,6 +36,24 @@ def test_of_many_results_those_used_last_stay(karat: Karat, folder: Path) -> Non
         os.utime(folder / ".karat" / name, (0, 0))
     assert AGAIN in karat("suite").err
     assert all(kept(folder)[name] > 499 for name in own)
+    assert len(kept(folder)) == 500
+
+
+def test_two_that_make_room_at_once_do_not_stumble(
+    karat: Karat, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unlink = Path.unlink
+
+    def again(path: Path, **how: bool) -> None:
+        unlink(path)
+        unlink(path, **how)
+
+    (folder / "karat.yaml").write_text(SUITE)
+    (folder / ".karat").mkdir()
+    for number in range(500):
+        (folder / ".karat" / f"result-{number:03}.json").write_text("{}")
+    monkeypatch.setattr(Path, "unlink", again)
+    assert karat("suite").code == 0
     assert len(kept(folder)) == 500
 
 

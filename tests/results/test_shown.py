@@ -260,7 +260,7 @@ def test_the_share_of_good_questions_is_told() -> None:
 
     said = "checked by people: 80% are good, 95% interval"
     (notice,) = checked(checked_good=8, checked_size=10)
-    assert notice.startswith(f"10 questions were {said} ")
+    assert notice == f"10 questions were {said} 44% to 97%"
     assert checked(checked_good=11, checked_size=10) == []
     assert checked(checked_good=0, checked_size=10)[0].startswith("10 questions were")
     (one,) = checked(checked="bad")

@@ -3,7 +3,7 @@
 import json
 import pickle  # noqa: TID251
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import replace
+from dataclasses import fields, replace
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -159,6 +159,18 @@ def test_gold_is_told_by_its_digests_where_they_are_known() -> None:
     assert replace(result, labels=None, matches={}).digests == ["", ""]
     known = replace(result, fingerprints=["x", "y"])
     assert known.digests == ["x", "y"]
+
+
+def test_nothing_of_a_result_can_be_set() -> None:
+    result = example()
+    board = karat.leaderboard({"a": RUN}, gold=GOLD)
+    compared = karat.compare(RUN, {"b": {**RUN, "q1": ["a"]}}, gold=GOLD, by_tag=False)
+    values: list[Any] = [result, result["rr"], result.traces[0], board, compared]
+    values += [compared["rr"], compared.movers[0], compared.changes["b"]]
+    for value in values:
+        field = fields(value)[0].name
+        with pytest.raises(AttributeError, match="cannot assign to field"):
+            setattr(value, field, None)
 
 
 def evaluated(run: Any) -> Evaluation:
