@@ -85,6 +85,9 @@ def test_a_drop_in_words(
 ) -> None:
     found = drop(changes, allowed)
     assert (found.status, found.sentence) == (status, sentence)
+    for name in ("status", "sentence"):
+        with pytest.raises(AttributeError, match="cannot assign to field"):
+            setattr(found, name, "pass")
     # Noise is put up with where it may be noise.
     noisy = drop(changes, allowed, allow_noise=True)
     chance = "it may be chance" in sentence

@@ -153,7 +153,10 @@ def test_the_refusal_counts_the_topics() -> None:
     qrels = {topic: {"a": 1.0} for topic in ("q1", "q2", "q3", "q4")}
     with pytest.raises(MismatchError, match="and 2 more judged topics"):
         printed("map", qrels=qrels, run=ranked("a"))
-    del qrels["q2"], qrels["q3"]
+    del qrels["q2"]
+    with pytest.raises(MismatchError, match="topic and 1 more judged topics, which"):
+        printed("map", qrels=qrels, run=ranked("a"))
+    del qrels["q3"]
     with pytest.raises(MismatchError, match="for this judged topic, which"):
         printed("map", qrels=qrels, run=ranked("a"))
 

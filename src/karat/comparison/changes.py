@@ -163,7 +163,7 @@ def _first(gains: Gains) -> Ints:
 
 def _mean(changes: Floats) -> tuple[float, Interval | None]:
     mean = float(changes.mean()) if len(changes) else float("nan")
-    return mean, mean_interval(changes.clip(-1.0, 1.0), bounds=(-1.0, 1.0))
+    return mean, mean_interval(changes, bounds=(-1.0, 1.0))
 
 
 def _median(ranks: Ints) -> float:
