@@ -97,11 +97,16 @@ def test_a_text_is_unpacked_no_further_than_it_may_be_long(tmp_path: Path) -> No
     with Store(path) as store:
         store.push(evaluate([sample], metrics=["rr"], keep=5))
     db = sqlite3.connect(path)
-    db.execute("update text set body=?", (zlib.compress(bytes(2**26 + 1)),))
-    db.commit()
+    for size in (2**26, 2**26 + 1):
+        db.execute("update text set body=?", (zlib.compress(bytes(size)),))
+        db.commit()
+        with Store(path) as store:
+            if size == 2**26:
+                assert len(store.texts(["a"])["a"]) == size
+                continue
+            with pytest.raises(DataError, match="more than 67,108,864"):
+                store.evaluation(1)
     db.close()
-    with Store(path) as store, pytest.raises(DataError, match="more than 67,108,864"):
-        store.evaluation(1)
     sample["retrieved"] = [{"id": "a", "text": "a" * (2**26 + 1)}]
     with Store(path) as store, pytest.raises(DataError, match="may have 67,108,864"):
         store.push(evaluate([sample], metrics=["rr"], keep=5))

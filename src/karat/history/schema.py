@@ -189,8 +189,8 @@ def packed(text: bytes) -> bytes:
 def unpacked(body: bytes) -> str:
     """A text, as it was."""
     unpack = zlib.decompressobj()
-    text = unpack.decompress(body, _LONGEST)
-    if not unpack.eof:
+    text = unpack.decompress(body, _LONGEST + 1)
+    if len(text) > _LONGEST or not unpack.eof:
         raise store_damage(
             f"has a text that is broken, or of more than {_LONGEST:,} bytes"
         )
