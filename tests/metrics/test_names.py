@@ -298,6 +298,22 @@ def test_a_measure_that_is_none_is_shown_in_sixty_letters() -> None:
     assert str(caught.value).endswith(f"got Decimal '{'1' * 60}'")
 
 
+@pytest.mark.parametrize(
+    ("metrics", "names"),
+    [
+        ("recall@5,10", ["recall@5", "recall@10"]),
+        ("recall@5, 10, rr", ["recall@5", "recall@10", "rr"]),
+        ("P_5,10", ["precision@5", "precision@10"]),
+        ("rbp(p=0.5, threshold=1)@3,rr", ["rbp(p=0.5, threshold=1)@3", "rr"]),
+        (["rr,", "ap,ndcg@3,5"], ["rr", "ap", "ndcg@3", "ndcg@5"]),
+        (NDCG(3), ["ndcg@3"]),
+    ],
+)
+def test_metrics_may_stand_in_one_text(metrics: Any, names: list[str]) -> None:
+    means = karat.evaluate({"q": ["a"]}, {"q": ["a"]}, metrics=metrics).means
+    assert [*means] == names
+
+
 def test_a_name_of_three_hundred_letters_is_looked_up() -> None:
     with pytest.raises(UnknownNameError):
         read_metric("r" * 300)

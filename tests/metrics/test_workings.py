@@ -133,6 +133,9 @@ def test_one_character_can_be_complete_and_no_gold_cannot() -> None:
     nothing = Gold(spans={"q": (Span("s1", "guide.md", 4, 5, grade=0.0),)})
     result = evaluate(CHUNKS, nothing, metrics=["complete", "char_precision", "iou"])
     assert [str(mean) for mean in result.means.values()] == ["nan"] * 3
+    rejected = Span("s2", "guide.md", 80, 90, grade=0.0)
+    more = Gold(spans={"q": (Span("s1", "guide.md", 4, 5), rejected)})
+    assert evaluate(CHUNKS, more, metrics="complete@1").means == {"complete@1": 1.0}
     dots = [{"retrieved": [{"text": "Rye."}], "passages": ["..."]}]
     result = evaluate(dots, metrics=["complete", "char_precision", "iou"])
     assert [str(mean) for mean in result.means.values()] == ["nan"] * 3

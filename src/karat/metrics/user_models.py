@@ -182,7 +182,7 @@ def _ideal_places(hits: Hits) -> Ints:
     query, _, grade = hits.ideal_order
     levels = np.unique(grade)
     # One number per query and grade, ascending along the ideal order.
-    wide = len(levels) + 1
+    wide = len(levels)
     order = query * wide - np.searchsorted(levels, grade)
     mine = credits.query * wide - np.searchsorted(levels, credits.grade)
     better = np.searchsorted(order, mine) - np.searchsorted(query, credits.query)
