@@ -65,6 +65,10 @@ def test_one_more_metric_needs_no_run() -> None:
         RUN, gold=GOLD, metrics=["recall@3"], threshold=2, undefined="zero"
     )["recall@3"]
     assert strict.score("recall@3").scores.tolist() == asked.scores.tolist()
+    # Of q2 nothing has a grade of 2; a metric may have a threshold of its own.
+    assert asked.scores.tolist() == [1, 0]
+    assert strict.score("recall(threshold=1)@3").scores.tolist() == [1, 0.5]
+    assert example().score("recall@3").scores.tolist() == [1, 0.5]
 
 
 def test_one_more_metric_has_the_cutoffs_of_the_others() -> None:
