@@ -25,8 +25,8 @@ import re
 from collections.abc import Iterable, Sequence
 
 WITHOUT_LABELS = (
-    "no labels at all? karat label new makes a page to give them on, karat judge has "
-    "a model give them, karat generate writes questions with theirs"
+    "no labels yet? karat label new makes a page for people to label, karat judge lets "
+    "a model label, karat generate lets a model write questions with labels"
 )
 """The three ways to gold, for errors of who has none."""
 

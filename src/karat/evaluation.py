@@ -114,7 +114,7 @@ def evaluate(  # noqa: PLR0913
             large ones, also in lists; natively lists are ranked as given and scores
             descending.
         threshold: the smallest grade that counts as relevant; natively any positive.
-        depth: read only so many documents of each ranking; natively all.
+        depth: read only this many documents of each ranking; default: all.
         judged_only: remove documents without any label before ranking, which gives
             the condensed lists of incomplete judgements.
         force: score even when no gold id occurs anywhere in the run.

@@ -145,7 +145,7 @@ def check_gates(
                 slices.pop(UNTAGGED, None)
                 if by_tag and not slices:
                     raise UsageError(
-                        "--gate-tags: no query has a tag; --queries FILE may bring some"
+                        "--gate-tags: no query has a tag; --queries FILE adds them"
                     )
                 alpha = _ALPHA / (1 + len(slices))
                 how = {"noise": allow_noise, "proof": require_noninferior}

@@ -188,8 +188,8 @@ def evaluations_of(
     runs = [given for _, given in scored if not isinstance(given, Evaluation)]
     if told and not runs:
         raise UsageError(
-            f"{', '.join(told)} would change nothing: all that is compared was scored "
-            "before. Score the runs anew, or leave it out"
+            f"{', '.join(told)} would change nothing: all of these are scored "
+            "already. Score the runs again, or leave it out"
         )
     if runs:
         options = read_once({**options, "gold": gold})

@@ -103,7 +103,7 @@ def _without_gold(
     if not count:
         return None
     kinds = " or ".join(matcher.reads)
-    have = f"no {kinds} in gold; {matcher.name} needs {kinds}"
+    have = f"no {kinds} in gold, which matching by {matcher.name} needs"
     if "passages" in matcher.reads and gold.kinds() == ("documents",):
         have += ": corpus=... (--corpus FILE) gives the texts of the gold's documents"
     if "answers" in matcher.reads and gold.references:

@@ -28,7 +28,7 @@ def test_the_command_line_compares_and_gates(
     )
     suite = ET.fromstring((folder / "gates.junit.xml").read_text())
     assert suite.attrib["tests"] == "1"
-    headline = "better by 1 (ndcg@10)"
+    headline = "better on 1 (ndcg@10)"
     assert f"39 queries; {headline}" in done.out
     assert f'value="{headline}"' in (folder / "gates.junit.xml").read_text()
     assert f"karat: pass; {headline}" in (folder / "summary.md").read_text()
@@ -89,7 +89,7 @@ def test_tests_corrections_and_plans_are_chosen_and_named(karat: Karat) -> None:
     wrong = karat(*given, "--test", "t", "--correction", "maxt")
     assert (wrong.code, wrong.err) == (
         2,
-        "karat: MaxT flips signs: take holm beside the t test\n",
+        "karat: MaxT flips signs: use holm with the t test\n",
     )
 
 
@@ -272,7 +272,7 @@ def test_what_evaluate_says_of_a_run_is_said_when_it_is_compared(
 def test_equal_runs_are_called_equal(karat: Karat, folder: Path) -> None:
     (folder / "same.run").write_text((folder / "dense.run").read_text())
     done = karat("compare", "dense.run", "same.run", "-g", "gold.qrels", "-m", "rr")
-    assert "39 queries; equal by 1" in done.out
+    assert "39 queries; equal on 1" in done.out
     assert "not enough data" not in done.out
 
 
@@ -295,7 +295,7 @@ def test_the_page_of_a_comparison_has_one_cutoff_and_says_what_is_judged(
     assert "judged@10 0." in page
     assert "nDCG@10" in page
     assert "nDCG@5" not in page
-    assert "better by 4 (ndcg@10, recall@5, precision@5, hit@5)" in page
+    assert "better on 4 (ndcg@10, recall@5, precision@5, hit@5)" in page
 
 
 def test_tags_are_asked_for_as_everywhere_else(karat: Karat) -> None:

@@ -72,7 +72,7 @@ def test_the_run_on_stdout_keeps_the_table_apart(karat: Karat) -> None:
     ("options", "sentence"),
     [
         (RUNS, "nothing to do: name a run to write"),
-        ((RUNS[0], "-o", "x.run"), "it takes two runs or more, got 1"),
+        ((RUNS[0], "-o", "x.run"), "fuse takes two or more runs, got 1"),
         ((*RUNS, "-o", "-"), "--to names the format of -"),
         ((*RUNS, "-o", "dense.run"), "dense.run is an input"),
         ((*RUNS, "-o", "x.run", "--weights", "a,b"), "expected numbers like 0.7,0.3"),

@@ -55,7 +55,7 @@ def test_a_gate_on_an_unbounded_metric_may_be_any_number(karat: Karat) -> None:
 
 def test_slices_without_any_tag_are_noticed(karat: Karat) -> None:
     done = karat("evaluate", "dense.run", *OPTIONS, "-m", "rr", "--slice", "tag")
-    assert "no query has a tag; --queries FILE may bring some" in done.out
+    assert "no query has a tag; --queries FILE adds them" in done.out
 
 
 def test_a_metric_is_explained_without_the_words_of_its_code(karat: Karat) -> None:

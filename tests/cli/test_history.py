@@ -53,7 +53,7 @@ def test_runs_are_shown_with_a_verdict_against_the_one_before(pushed: Karat) -> 
 def test_the_same_result_is_pushed_once(pushed: Karat) -> None:
     done = pushed("push", "dense.json", "--commit", "b2c3d4e5f6", "--branch", "main")
     assert done.out == (
-        "dense.json is run 2 of default in karat-history.db, as it was before\n"
+        "dense.json is run 2 of default in karat-history.db (already stored)\n"
     )
     assert len(json.loads(pushed("history", "--json").out)["runs"]) == 2
 

@@ -144,7 +144,7 @@ def test_failures_end_with_3_and_say_the_first(run: Run) -> None:
         assert "context_recall  0.5000" in done.out
         assert (
             "karat: 1 query could not be judged, 'q4': the reference could not be "
-            "split: it holds no whole JSON object; --retry-errors asks anew, and "
+            "split: it holds no whole JSON object; --retry-errors asks again, and "
             "another --model may do better\n" in done.err
         )
         assert run("--max-failures", "1", url=server.url).code == 0

@@ -47,7 +47,7 @@ def test_a_page_is_made_without_any_label(karat: Karat, folder: Path) -> None:
 def test_texts_that_are_not_there_are_missed(karat: Karat) -> None:
     done = karat("label", "new", "dense.run", "-o", "l.html")
     assert done.code == 0
-    assert "none of them has a text: --corpus and --queries name files" in done.err
+    assert "none of them has a text: add --corpus and --queries" in done.err
 
 
 @pytest.mark.parametrize("pairs", [(), ("--pairs", "-k", "5")])

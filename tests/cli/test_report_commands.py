@@ -145,7 +145,7 @@ def test_labels_are_merged_and_signed(karat: Karat, folder: Path) -> None:
     labels = label_file(folder, ("q01", "new-1", 3), ("q01", "returns-01", 2))
     done = karat("label", "apply", labels, "--gold", "gold.qrels", "-o", "new.qrels")
     assert done.code == 0
-    assert "1 label added; 1 changed, 0 as before" in done.err
+    assert "1 label added; 1 changed, 0 unchanged" in done.err
     assert "q01 returns-01: 1 -> 2" in done.err
     lines = (folder / "new.qrels").read_text("utf-8")
     assert "q01 human:Ann_Lee@2026-11-15 new-1 3" in lines

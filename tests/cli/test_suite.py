@@ -111,7 +111,7 @@ def test_gates_decide_the_exit_code(
     assert done.code == 0
     assert "dense compared with keyword" in done.out
     assert "karat: keyword is the baseline, and is not gated" in done.err
-    headline = "better by 2 (ndcg@10, recall@5)"
+    headline = "better on 2 (ndcg@10, recall@5)"
     assert f"karat: pass; {headline}" in (folder / "summary.md").read_text()
     assert headline in (results(folder)[1] / "gates.junit.xml").read_text()
 
@@ -314,7 +314,7 @@ def test_a_pull_request_is_told_verdict_queries_and_page(
     assert karat("suite", "--github").code == 1
     (here,) = results(folder)
     text = (here / "comment.md").read_text()
-    assert text.startswith("<!-- karat main -->\n\n**karat: fail; worse by")
+    assert text.startswith("<!-- karat main -->\n\n**karat: fail; worse on")
     assert re.search(r"\| keyword \| .* \| fail \| ndcg@10 dropped by 0.1364", text)
     assert "| recall@5 | worse | 0.7714 | 0.5556 |" in text
     assert "**queries that changed most by ndcg@10, losses first" in text
@@ -497,7 +497,7 @@ def test_other_code_scores_again(folder: Path) -> None:
             "words: live_serach:search",
             "karat.yaml:7: live_serach:search: cannot import live_serach: Module",
         ),
-        ("    queries: queries.jsonl\n", "", "a retriever that is asked needs queries"),
+        ("    queries: queries.jsonl\n", "", "a live retriever needs queries"),
     ],
 )
 def test_a_retriever_that_is_not_there_is_told_with_its_line(

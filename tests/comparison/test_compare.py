@@ -478,7 +478,7 @@ def test_tests_and_corrections_are_named_and_agree_with_their_intervals() -> Non
     wrong += [{"test": "wilcoxon", "margin": {"rr": 0.1}}]
     wrong += [{"test": "wilcoxon", "cluster": "talk"}]
     for choice in wrong:
-        with pytest.raises(UsageError, match=r"there are|take (holm|sign-flip)"):
+        with pytest.raises(UsageError, match=r"there are|use (holm|sign-flip)"):
             karat.compare(OLD, others, **choice, **options)
 
 

@@ -176,7 +176,7 @@ def test_every_tag_is_held_to_the_drop() -> None:
     # The baseline may know the tags, too.
     bare = package.evaluate(runs[1], gold=gold, metrics="rr")
     assert found(bare, old) == expected
-    with pytest.raises(UsageError, match="--queries FILE may bring some"):
+    with pytest.raises(UsageError, match="--queries FILE adds them"):
         found(bare, bare)
 
 

@@ -13,16 +13,16 @@ def test_a_headline_is_about_all_metrics_and_candidates() -> None:
     metrics = ["rr", "hit@1", "recall@2", "recall@3", "recall"]
     both = compare(old, top, gold=gold, metrics=metrics)
     assert both.headline == (
-        "better by 2, worse by 2 (recall@3, recall), equal by 1: mixed"
+        "better on 2, worse on 2 (recall@3, recall), equal on 1: mixed"
     )
     assert both.headline in both.summary().title
-    assert compare(old, old, gold=gold, metrics=["rr"]).headline == ("equal by 1")
-    assert compare(old, top, gold=gold, metrics=["rr"]).headline == "better by 1 (rr)"
+    assert compare(old, old, gold=gold, metrics=["rr"]).headline == ("equal on 1")
+    assert compare(old, top, gold=gold, metrics=["rr"]).headline == "better on 1 (rr)"
     several = compare(
         old, {"top": top, "same": old}, gold=gold, metrics=["rr", "recall"]
     )
     assert several.headline == (
-        "better by 1, worse by 1 (recall of top), equal by 2: mixed"
+        "better on 1, worse on 1 (recall of top), equal on 2: mixed"
     )
     pairs = compare(
         *(old, {"top": top, "same": old}),
@@ -32,7 +32,7 @@ def test_a_headline_is_about_all_metrics_and_candidates() -> None:
     )
     assert pairs.headline == several.headline
     turned = compare(top, old, gold=gold, metrics=["rr", "recall"])
-    assert turned.headline == "better by 1, worse by 1 (rr): mixed"
+    assert turned.headline == "better on 1, worse on 1 (rr): mixed"
 
 
 def test_runs_keep_their_names_and_queries_their_texts() -> None:

@@ -29,8 +29,8 @@ def both() -> Comparison:
 def test_a_row_per_metric_and_candidate(both: Comparison) -> None:
     table = both.summary()
     assert table.title == (
-        "up, down compared with baseline: 20 queries; better by 2 (rr of up, recall@3 "
-        "of up), undecided by 1, equal by 1"
+        "up, down compared with baseline: 20 queries; better on 2 (rr of up, recall@3 "
+        "of up), undecided on 1, equal on 1"
     )
     assert [row[:6] for row in table.rows] == [
         ["rr up", "better", "0.5000", "0.9667", "+0.4667 (+.405 to +.571)", "0.0002"],
@@ -89,8 +89,8 @@ def test_headroom_and_tags_have_tables_of_their_own(both: Comparison) -> None:
     same = compare(OLD, OLD, gold=GOLD, metrics="rr")
     assert same.slice_table() is None
     assert [table.title for table in same.tables()] == [
-        "candidate compared with baseline: 20 queries; equal by 1",
-        "headroom: the parts of 1",
+        "candidate compared with baseline: 20 queries; equal on 1",
+        "headroom: parts sum to 1",
     ]
 
 
@@ -154,7 +154,7 @@ def test_more_than_a_few_names_are_counted() -> None:
     runs = {f"run {n}": UP for n in range(6)}
     found = compare(OLD, runs, gold=GOLD, metrics="rr")
     assert found.summary().title == (
-        "6 runs compared with baseline: 20 queries; better by 6 (rr of run 0, rr of "
+        "6 runs compared with baseline: 20 queries; better on 6 (rr of run 0, rr of "
         "run 1, rr of run 2, rr of run 3, rr of run 4, 1 more)"
     )
     few = compare(OLD, {f"run {n}": UP for n in range(5)}, gold=GOLD, metrics="rr")

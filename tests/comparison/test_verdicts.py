@@ -259,7 +259,7 @@ def test_runs_of_other_sizes_say_so() -> None:
     assert found.removed == ("q18", "q19")
     assert "2 queries only in the baseline: q18, q19" in found.summary().notes
     one = karat.compare(scored("a", [0.5]), scored("b", [1.0])).summary()
-    assert one.title == "b compared with a: 1 query; undecided by 1"
+    assert one.title == "b compared with a: 1 query; undecided on 1"
 
 
 def test_runs_have_names_of_their_own_or_a_number() -> None:

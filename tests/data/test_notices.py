@@ -107,7 +107,7 @@ def test_what_was_met_once_while_matching() -> None:
     )
     told = said(evaluate([sample, other], match="id", metrics=["rr"]).warnings)
     assert told["no documents"] == (
-        "1 query has no documents in gold; id needs documents"
+        "1 query has no documents in gold, which matching by id needs"
     )
     wide = TrecRun(b"q1 Q0 a 1 1 t more\n")
     told = said(evaluate(wide, gold={"q1": ["a"]}, metrics=["rr"]).warnings)

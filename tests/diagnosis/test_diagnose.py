@@ -196,7 +196,7 @@ def test_bounds_say_that_documents_below_k_count() -> None:
     found = karat.diagnose({"q": ["a", "x", "y"]}, gold={"q": {"a": 1, "z": 1}}, k=1)
     table = found.bound_table()
     assert table is not None
-    assert "unjudged ones below rank 1 are relevant" in table.notes[0]
+    assert "all unjudged below rank 1 are relevant" in table.notes[0]
     assert found.bounds["recall@1"].worst == 0.25
 
 

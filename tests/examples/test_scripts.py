@@ -91,7 +91,7 @@ def test_every_cell_of_the_notebook_shows_itself(
     board, chart, comparison, movers, diagnosis, page = shown
     assert "0.7526" in board._repr_html_()
     assert chart._repr_html_().startswith("<svg")
-    assert "better by 4" in comparison._repr_html_()
+    assert "better on 4" in comparison._repr_html_()
     assert "billing-08 1\u21924" in movers._repr_html_()
     assert "what would help most" in diagnosis._repr_html_()
     frame = page._repr_html_()

@@ -166,7 +166,7 @@ def test_files_are_runs_too(tmp_path: object) -> None:
 
 
 def test_what_cannot_be_fused_is_said() -> None:
-    with pytest.raises(UsageError, match="two runs or more, got 1"):
+    with pytest.raises(UsageError, match="two or more runs, got 1"):
         fuse([ONE])
     with pytest.raises(UsageError, match="a list or a mapping of names"):
         fuse("one.run")

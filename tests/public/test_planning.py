@@ -32,17 +32,20 @@ def notices(metric: str, **gold: Any) -> str:
 
 def test_a_matcher_without_gold_says_what_would_give_it_some() -> None:
     said = notices("recall[chunk]", relevant=["d"])
-    assert "1 query has no passages in gold; chunk needs passages: corpus=... " in said
+    assert (
+        "1 query has no passages in gold, which matching by chunk needs: corpus=... "
+        in said
+    )
     said = notices("recall[chunk]", answers=["rye"])
-    assert said.endswith("chunk needs passages")
+    assert said.endswith("which matching by chunk needs")
     said = notices("recall[contains]", relevant=["d"])
-    assert said.endswith("contains needs answers")
+    assert said.endswith("which matching by contains needs")
     said = notices("recall[contains]", relevant=["d"], reference="Rye is a grain.")
-    assert "contains needs answers: --map answers=reference " in said
+    assert "matching by contains needs: --map answers=reference " in said
     said = notices("recall[contains]", relevant=["d"], reference_answer="A grain.")
-    assert "contains needs answers: --map answers=reference_answer " in said
+    assert "matching by contains needs: --map answers=reference_answer " in said
     said = notices("recall[chunk]", answers=["rye"], reference="Rye is a grain.")
-    assert said.endswith("chunk needs passages")
+    assert said.endswith("which matching by chunk needs")
 
 
 def test_gold_without_labels_needs_metrics_with_matchers_of_their_own() -> None:

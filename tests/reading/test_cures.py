@@ -157,10 +157,13 @@ def test_lists_that_hold_no_ids_are_refused(relevant: list[Any]) -> None:
         evaluate(samples)
 
 
-def test_columns_under_foreign_names_are_named_by_their_looks(tmp_path: Path) -> None:
+@pytest.mark.parametrize("query", ["anfrage", "query_id"])
+def test_columns_under_foreign_names_are_named_by_their_looks(
+    query: str, tmp_path: Path
+) -> None:
     run, gold = tmp_path / "run.csv", tmp_path / "gold.csv"
-    run.write_text("anfrage;dokument;wert\nq;b;0.5\nq;a;0.9\n", "utf-8")
-    gold.write_text("anfrage;dokument;note\nq;b;1\n", "utf-8")
+    run.write_text(f"{query};dokument;wert\nq;b;0.5\nq;a;0.9\n", "utf-8")
+    gold.write_text(f"{query};dokument;note\nq;b;1\n", "utf-8")
     names: dict[str, str] = {}
     for read, file in ((read_run, run), (read_gold, gold)):
         with pytest.raises(FormatError, match="one row per document") as error:

@@ -63,6 +63,7 @@ def test_lists_one_per_line_are_rankings(save: Save, ids: Ids) -> None:
 
 BAD_LINES = [
     ('{"qid": "b", "retrieved": ["y"] "k": 1}', "broken JSON at column 33"),
+    ('{"qid": "b", "retrieved": ["y"]', "broken JSON at column 32"),
     ('{"qid": "b", "retrieved": ["y"]} x', "broken JSON at column 34: extra data"),
     ('{"qid": "b", "qid": "c", "retrieved": []}', "key 'qid' occurs twice"),
     ('{"qid": "b", "retrieved": {"y": NaN}}', "NaN in JSON: numbers must be finite"),

@@ -27,7 +27,7 @@ def test_labels_are_added_changed_or_as_before() -> None:
     ann = "human:Ann_Lee@2026-11-15"
     assert done.gold.sources == {"q1": {"z": ann, "b": ann}}
     assert done.changed == (("q1", "b", 0.0, 2.0),)
-    assert str(done) == "1 label added; 1 changed, 1 as before"
+    assert str(done) == "1 label added; 1 changed, 1 unchanged"
     assert GOLD["q1"] == {"a": 1, "b": 0}
 
 
@@ -63,7 +63,7 @@ def test_labels_that_cannot_tell_leave_gold_alone() -> None:
     )
     done = karat.apply_labels(labels, GOLD)
     assert done.gold.documents == {"q1": {"a": 1, "b": 0, "z": 2}, "q2": {"c": 2}}
-    assert str(done) == "1 label added; 0 changed, 0 as before; 1 can't tell"
+    assert str(done) == "1 label added; 0 changed, 0 unchanged; 1 can't tell"
 
 
 def test_lines_and_a_sheet_of_the_same_labels_make_the_same_gold(

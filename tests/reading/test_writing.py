@@ -245,8 +245,9 @@ def test_the_same_input_gives_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_an_unknown_ending_and_a_missing_part_are_errors(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="cannot tell the format to write"):
+    with pytest.raises(UsageError, match="cannot tell the format to write") as caught:
         write(SAMPLES, tmp_path / "a.docx")
+    assert "ir_datasets" not in str(caught.value)
     with pytest.raises(FormatError, match="there is no gold to write"):
         write(Dataset(run=RankedRun({})), tmp_path / "a.json", role="gold")
     assert list(tmp_path.iterdir()) == []

@@ -217,8 +217,8 @@ def test_every_candidate_has_its_verdict() -> None:
     page = karat.compare(*runs).to_html(*runs)
     pills = re.findall(r'<strong class="(\w+)">([^<]*)</strong>( \w+)', page)
     assert pills == [
-        ("bad", "worse by 2 (rr, recall@1)", " none"),
-        ("good", "better by 2 (rr, recall@1)", " all"),
+        ("bad", "worse on 2 (rr, recall@1)", " none"),
+        ("good", "better on 2 (rr, recall@1)", " all"),
     ]
 
 

@@ -79,7 +79,7 @@ def test_means_by_tag() -> None:
     ]
     bare = example(queries=None).by_tag()
     assert bare.rows == [["(untagged)", "0.5000", "0.1667", "4"]]
-    assert bare.notes == ["no query has a tag; --queries FILE may bring some"]
+    assert bare.notes == ["no query has a tag; --queries FILE adds them"]
 
 
 def test_every_score_has_a_status() -> None:

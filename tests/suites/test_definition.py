@@ -116,9 +116,11 @@ def test_a_file_of_its_own_holds_one_suite_named_after_it(tmp_path: Path) -> Non
 
 def test_which_suite_must_be_clear(tmp_path: Path) -> None:
     file = tmp_path / "karat.yaml"
-    with pytest.raises(FormatError, match=r"No such file.*; karat init writes one"):
+    with pytest.raises(FormatError, match="no such file; karat init writes one"):
         read_suite(file=file)
     file.write_text("evaluate: {k: 3}\n")
+    with pytest.raises(FormatError, match=r"no such file; did you mean '.*yaml'"):
+        read_suite(file=file.with_suffix(".yml"))
     with pytest.raises(FormatError, match="has no section suites; karat init"):
         read_suite(file=file)
     one = "{retrievers: {a: b}}"

@@ -20,7 +20,7 @@ _NEXT = """\
 What to type next:
   karat demo --copy larkspur                                get these files
   cd larkspur
-  karat metrics                                             all there are
+  karat metrics                                             list all metrics
   karat evaluate dense.run --gold gold.qrels --explain q02  one query, by rank
   karat evaluate samples.jsonl --slice tag --fail-under recall@5=0.8
   karat compare keyword.run dense.run --gold gold.qrels     is it better?

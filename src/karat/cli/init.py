@@ -159,7 +159,7 @@ def _gates(gold: str | None, runs: Sequence[str]) -> list[str]:
         "    # What must hold, or karat suite exits with 1:",
         f"    {'' if on else '# '}gates:",
         f"    {'  ' if on else '#   '}fail_under: {{{on or 'recall@5: 0.8'}}}"
-        + ("  # the lowest of today" if on else ""),
+        + ("  # today's lowest" if on else ""),
         "    #   max_drop: {ndcg@10: 0.02}  # with a baseline",
     ]
 
@@ -173,9 +173,7 @@ def _written(
         # Runs of ids are matched without their texts, and faster.
         mark, why = ("# ", "  # texts, to match by") if role == "corpus" else ("", "")
         lines.append(f"    {mark}{role}: {_quoted(path)}{why}")
-    lines.append(
-        "    retrievers:  # by names of your choice: files, functions, addresses"
-    )
+    lines.append("    retrievers:  # a name of your choice: a file, function or URL")
     # Those of the files, as short as they are distinct.
     for short in (lambda p: p.name.partition(".")[0], lambda p: p.name, Path.as_posix):
         names = {short(Path(path)): path for path in runs}
@@ -183,13 +181,13 @@ def _written(
             break
     if not names:
         names = {"mine": "my.module:search"}
-        lines.append("      # Put your own function or address here:")
+        lines.append("      # Put your own function or URL here:")
     lines += [f"      {_quoted(n)}: {_quoted(p)}" for n, p in names.items()]
     lines += [
-        "    # The first one puts in order; karat metrics lists all there are.",
+        "    # The first one sorts the runs; karat metrics lists all metrics.",
         f"    metrics: [{', '.join(DEFAULT_METRICS)}]",
         "    # match: auto  # how a document satisfies a gold item",
-        f"    {'' if tagged else '# '}slices: tag  # means by tag, too",
+        f"    {'' if tagged else '# '}slices: tag  # also means by tag",
         "    # What to compare with: a retriever, or a saved evaluation.json:",
         f"    # baseline: {_quoted(next(iter(names)))}",
     ]

@@ -16,7 +16,7 @@ from karat.matching import MATCHERS, Matcher
 from karat.matching.similarity import Semantic
 
 _NOTES = (
-    "A matcher stands in brackets, as in recall[span]@5, or in --match.",
+    "Write a matcher in brackets, as in recall[span]@5, or in --match.",
     "Without one, the first that fits the gold is taken: id, span or contains.",
     "karat matchers span says all about one.",
 )

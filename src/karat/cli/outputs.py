@@ -312,7 +312,7 @@ def _advice(why: str, kinds: Collection[str]) -> str:
         return ""
     if {*kinds} == {_PASSING}:
         return "; run the same again to go on"
-    anew = "--retry-errors asks anew, and another --model may do better"
+    anew = "--retry-errors asks again, and another --model may do better"
     if _PASSING in kinds:
         return f"; run the same again for what failed in passing; for the rest, {anew}"
     return f"; {anew}"

@@ -134,7 +134,7 @@ def write_sheets(targets: Sequence[Path], rows: Sequence[Mapping[str, Any]]) -> 
     queries = counted(len({row["query"] for row in rows}), "query")
     remark(f"{counted(len(rows), 'document')} of {queries} to label")
     if sheets and not any(row["text"] for row in rows):
-        remark("none of them has a text: --corpus and --queries name files of texts")
+        remark("none of them has a text: add --corpus and --queries")
 
 
 def refuse_labels(targets: Sequence[Path]) -> None:

@@ -77,7 +77,7 @@ def command(
         else:
             with Store(to) as store:
                 done = store.push(result, project=project, **where)._asdict()
-        again = "" if done["is_new"] else ", as it was before"
+        again = "" if done["is_new"] else " (already stored)"
         say(f"{path} is run {done['run']} of {project} in {to}{again}")
         if differing := done["differing"]:
             remark(

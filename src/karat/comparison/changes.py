@@ -258,7 +258,7 @@ def slices_of(
     tags = tagged(pairing.baseline, pairing.candidate, queries=pairing.queries)
     tags.pop(UNTAGGED, None)
     if not tags:
-        raise UsageError("no query has a tag; queries=... (--queries FILE) brings some")
+        raise UsageError("no query has a tag; --queries FILE (queries=) adds them")
     found: dict[str, list[Difference]] = {tag: [] for tag in tags}
     for metric in metrics:
         margin = margins.get(metric)

@@ -317,10 +317,10 @@ def _check_choices(test: Any, correction: Any, margin: Any, cluster: Any) -> Non
         known = ", ".join(CORRECTIONS)
         raise UsageError(f"no correction {correction!r}; there are {known}")
     if correction == "maxt" and test != "sign-flip":
-        raise UsageError(f"MaxT flips signs: take holm beside the {test} test")
+        raise UsageError(f"MaxT flips signs: use holm with the {test} test")
     if test == "wilcoxon" and (cluster is not None or margin):
         what = "clusters" if cluster is not None else "interval to hold to a margin"
-        raise UsageError(f"the wilcoxon test knows no {what}: take sign-flip or t")
+        raise UsageError(f"the wilcoxon test supports no {what}: use sign-flip or t")
 
 
 def _notes(

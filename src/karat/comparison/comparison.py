@@ -133,7 +133,7 @@ class Comparison(PlainResult):
         parts = []
         for outcome, own in names.items():
             shown = f" ({_few_of(own)})" if outcome == told else ""
-            parts += [f"{outcome} by {len(own)}{shown}"] if own else []
+            parts += [f"{outcome} on {len(own)}{shown}"] if own else []
         mixed = ": mixed" if names["better"] and names["worse"] else ""
         return ", ".join(parts) + mixed
 
@@ -237,7 +237,7 @@ class Comparison(PlainResult):
         rows = []
         for run, parts in systems.items():
             rows.append([run, *map(number, map(parts.__getitem__, names))])
-        return Table(["run", *names.values()], rows, title="headroom: the parts of 1")
+        return Table(["run", *names.values()], rows, title="headroom: parts sum to 1")
 
     def slice_table(self) -> Table | None:
         """The differences by tag; None where they were not asked for."""

@@ -57,7 +57,7 @@ class Options:
         complete: average over all judged topics; those the run lacks count 0 (`-c`).
         level: the smallest grade that is relevant (`-l`).
         judged_only: remove documents without judgement from the rankings (`-J`).
-        depth: read only so many documents of each topic (`-M`).
+        depth: read only this many documents of each topic (`-M`).
         summary: lines over all topics at the end (not with `-n`).
         collection: number of documents in the collection, for `utility` (`-N`).
     """

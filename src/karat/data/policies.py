@@ -45,7 +45,7 @@ class Policies:
             left in input order. Rankings given as lists have no ties.
         precision: scores are compared as double, or as single as trec_eval 9 does.
         threshold: the smallest grade that counts as relevant; None: any positive one.
-        depth: only so many documents of each ranking are read; None: all.
+        depth: read only this many documents of each ranking; None: all.
         judged_only: documents without any label are removed before ranking.
         force: score even when no gold id occurs anywhere in the run.
         profile: the named set these came from.

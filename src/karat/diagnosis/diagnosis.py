@@ -335,9 +335,8 @@ class Diagnosis(PlainResult):
             limits += "" if one.exact else " or less"
             rows.append([name, number(one.score), limits])
         k, judged = self.k, number(self.judged)
-        notes = [
-            f"judged@{k}: {judged}; at worst unjudged ones below rank {k} are relevant"
-        ]
+        lowest = f"lowest values: all unjudged below rank {k} are relevant"
+        notes = [f"judged@{k}: {judged}; {lowest}"]
         if self.label_next:
             some = map("{0.document} ({0.query})".format, self.label_next[:5])
             notes.append(f"label these next: {', '.join(some)}")

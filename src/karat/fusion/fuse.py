@@ -88,7 +88,7 @@ def named_runs(runs: Any) -> dict[str, Run]:
             f"runs must be a list or a mapping of names, got {type(runs).__name__}"
         )
     if len(by_name) < 2:  # noqa: PLR2004
-        raise UsageError(f"it takes two runs or more, got {len(by_name)}")
+        raise UsageError(f"fuse takes two or more runs, got {len(by_name)}")
     return by_name
 
 

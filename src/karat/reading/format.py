@@ -328,8 +328,9 @@ def name_format(path: str | None) -> Format:
     for plugin in FORMATS.usable(shipped=False):
         if name.endswith(plugin.extensions):
             return plugin
-    endings = ", ".join(e for one in FORMATS.usable() for e in one.extensions)
+    can = {one.name: one.extensions for one in FORMATS.usable() if one.holds}
+    endings = ", ".join(e for extensions in can.values() for e in extensions)
     raise UsageError(
         f"cannot tell the format to write from {path!r}; end it in one of {endings}, "
-        f"or name the format (--to): one of {', '.join(FORMATS)}"
+        f"or name the format (--to): one of {', '.join(can)}"
     )

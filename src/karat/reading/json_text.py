@@ -107,7 +107,7 @@ def _decode_lines_slowly(lines: list[bytes], first: int, source: Source) -> Batc
         if not data.strip():
             continue
         try:
-            value = decode_json(decode_text(data, number), number)
+            value = decode_json(decode_text(data.rstrip(), number), number)
         except FormatError as error:
             source.notes.problem(placed(error, path=source.path))
         else:

@@ -51,7 +51,7 @@ class LabelChanges:
 
     def __str__(self) -> str:
         parts = [f"{counted(self.added, 'label')} added"]
-        parts.append(f"{len(self.changed)} changed, {self.same} as before")
+        parts.append(f"{len(self.changed)} changed, {self.same} unchanged")
         if self.undecided:
             parts.append(f"{self.undecided} {UNDECIDED}")
         if self.outdated:
@@ -80,7 +80,7 @@ def apply_labels(labels: Any, gold: Any = None) -> LabelChanges:
         >>> label = {"query": "q", "document": "b", "grade": 2, "when": "2026-11-15"}
         >>> done = apply_labels([label], {"q": {"a": 1}})
         >>> done.gold.documents, str(done)
-        ({'q': {'a': 1.0, 'b': 2.0}}, '1 label added; 0 changed, 0 as before')
+        ({'q': {'a': 1.0, 'b': 2.0}}, '1 label added; 0 changed, 0 unchanged')
     """
     before = None if gold is None else read(gold, "gold").gold
     try:

@@ -361,7 +361,7 @@ class Evaluation(SavedResult, Mapping[str, MetricScores]):
         """Every metric's mean in each slice, a row per tag."""
         tags = tagged(self)
         table = slice_table(self.columns, tags, title=f"{self.run} by tag")
-        hint = "no query has a tag; --queries FILE may bring some"
+        hint = "no query has a tag; --queries FILE adds them"
         return replace(table, notes=[] if tags.keys() - {UNTAGGED} else [hint])
 
     def without_texts(self) -> "Evaluation":

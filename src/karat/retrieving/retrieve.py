@@ -305,7 +305,7 @@ def _to_run(
         notes.notice(
             "cached",
             "{answer is|answers are} from an earlier call under version "
-            f"{version!r}, with the time that took; another version asks anew",
+            f"{version!r}, with its latency; another version asks again",
         )
     run.retrieval = Retrieval(latency, failures, client.k, notes.notices(), queries)
     return run

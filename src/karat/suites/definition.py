@@ -14,7 +14,7 @@ from typing import Any
 
 from karat.data.policies import CHOICES
 from karat.errors import FormatError, UnknownNameError, UsageError
-from karat.reading.files import decode_text
+from karat.reading.files import decode_text, open_binary
 from karat.reading.meaning.ambiguity import ORDERS
 from karat.reading.source import placed
 from karat.reading.yaml_text import decode_yaml, key_lines
@@ -51,11 +51,11 @@ _limits = partial(_by_name, "number")
 _MAP = _by_name("string", "Our field names and theirs, where they are not inferred.")
 
 _RETRIEVER: dict[str, Any] = _mapping(
-    "A retriever that is asked the queries, and how.",
+    "A live retriever, and how to call it.",
     "retriever",
     retriever=_text("A function such as my.module:search, an address, or a file."),
     version=_text("Of the index and the code; answers are kept until it changes."),
-    k=_count("How many documents are asked for."),
+    k=_count("How many documents to ask for."),
     map=_MAP,
     body=_one("object", "What is posted to an address."),
     headers=_by_name(
@@ -100,7 +100,7 @@ SUITE: dict[str, Any] = {
         },
         sweep=_SWEEP,
         metrics={
-            "description": "Spellings such as ndcg@10; the first one puts in order.",
+            "description": "Spellings such as ndcg@10; the first one sorts the runs.",
             "type": ["string", "array"],
             "items": {"type": "string"},
             "minItems": 1,
@@ -114,7 +114,7 @@ SUITE: dict[str, Any] = {
             **{name: {"enum": [*choices]} for name, choices in CHOICES.items()},
             order={"enum": [*ORDERS]},
             threshold={"type": "number"},
-            depth=_count("Read only so many documents of each ranking."),
+            depth=_count("Read only this many documents of each ranking."),
             judged_only=_yes_or_no("Remove documents without any label."),
             force=_yes_or_no("Score even if no id is in both run and gold."),
         ),
@@ -224,13 +224,12 @@ def read_suite(name: str | None = None, file: str | os.PathLike[str] = FILE) -> 
 def read_suites(file: str | os.PathLike[str] = FILE) -> dict[str, Suite]:
     """The suites of a file, by name: a section `suites`, or one suite alone."""
     path = Path(file)
+    if path.name == FILE and not path.exists():
+        raise FormatError("no such file", path=path, hint="karat init writes one")
     try:
-        text = decode_text(path.read_bytes())
+        with open_binary(path) as stream:
+            text = decode_text(stream.read())
         value = decode_yaml(text)
-    except OSError as error:
-        problem = f"cannot be read: {error.strerror}"
-        hint = "karat init writes one" if not path.exists() else None
-        raise FormatError(problem, path=path, hint=hint) from None
     except FormatError as error:
         raise placed(error, path=path) from None
     lines = key_lines(text)

@@ -281,13 +281,13 @@ def _data(suite: Suite) -> dict[str, Path]:
 def _queries(suite: Suite, data: Mapping[str, Path]) -> Any:
     """The texts to ask: a file of their own, or those that stand beside the gold."""
     if "gold" not in data:
-        raise suite.error("a retriever that is asked needs gold, and queries")
+        raise suite.error("a live retriever needs gold and queries")
     if "queries" in data:
         return data["queries"]
     facts = read(data["gold"], "gold").queries
     if not any(fact.text for fact in facts.values()):
         raise suite.error(
-            "a retriever that is asked needs queries: a file of their texts", "gold"
+            "a live retriever needs queries: a file of their texts", "gold"
         )
     return facts
 

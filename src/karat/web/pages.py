@@ -277,7 +277,7 @@ def queue_page(call: Call) -> Response:
     told = (
         f"{counted(facts['waiting'], 'document')} in the top {K} of the newest run "
         f"have no grade. One label can move its mean ndcg@{K} by up to "
-        f"{facts['move']:.4f}; those that can most are here, in no order."
+        f"{facts['move']:.4f}; here are those that can move it most, in random order."
     )
     waiting = _pool(call, "next", facts["next"])
     parts = [section("next", "Label next", tag("p", told), _keys(call), waiting)]

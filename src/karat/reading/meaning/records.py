@@ -404,11 +404,14 @@ class Samples:
             hint = closest(("document",) if rows else usual, names)
             if inside := _path_to(self._first, ours):
                 hint = how_to_map({usual[0]: inside})
-            if row := as_row(self._first, source.role):
-                hint = f"is it one row per document? then {how_to_map(row)}"
+            hint = self._as_rows() or hint
             if ours == GOLD and "response" in there:
                 hint = generated(there["response"])
         self._notes.problem(source.error(problem, hint=hint))
+
+    def _as_rows(self) -> str | None:
+        row = as_row(self._first, self._source.role)
+        return f"is it one row per document? then {how_to_map(row)}" if row else None
 
     def _found(self) -> str:
         names = [str(name)[:40] for name in (*self._names(), *self._inner_names)]
@@ -447,7 +450,8 @@ class Samples:
             place = f"sample {number}" if first is None else f"line {first}"
             raise FormatError(
                 f"query id {query[:60]!r} occurs twice, first in {place}",
-                hint="a sample is one query: --by FIELD splits several systems in one "
+                hint=self._as_rows()
+                or "a sample is one query: --by FIELD splits several systems in one "
                 "file, --map id=FIELD names ids that are each there once",
             )
         self._places[query] = (self._count, line)
