@@ -46,10 +46,9 @@ def command(
 ) -> None:
     """Show how similar RUN and OTHER are, without any gold, and where they differ.
 
-    Measured by rank-biased overlap (rbo: 1 for the same ranking, 0 for nothing in
-    common, the top weighs most) and the share of the top k that both have. If they
-    hardly differ, no labels will show a difference; otherwise label the documents that
-    only one has.
+    By rank-biased overlap (rbo: 1 for the same ranking, 0 for nothing in common, the
+    top weighs most) and the share of the top k that both have. If they hardly differ,
+    no labels will show a difference; otherwise label what only one of them has.
 
     \b
     karat agree bm25.run dense.run --queries queries.jsonl --corpus corpus.jsonl \\
