@@ -453,3 +453,21 @@ def test_the_summary_counts_findings_queries_and_what_can_be_fixed() -> None:
     assert [row[0] for row in some.rows] == ["q", "q"]
     assert "nothing was found to be wrong" in str(karat.doctor({"q": {"a": 1}}))
     assert "nothing was found" not in str(found)
+
+
+@pytest.mark.parametrize(("better", "doubted"), [(11, False), (12, True)])
+def test_words_lead_to_three_in_a_hundred_documents(
+    better: int, *, doubted: bool
+) -> None:
+    corpus = {f"n{n}": f"Oats and wool of the year {n}." for n in range(380)}
+    corpus |= {"a": "Rye, rye and rye again.", "h": "Hay.", "i": "Hay!", "j": "Hm."}
+    corpus |= {f"b{n}": "Rye, rye and rye again." for n in range(1, better)}
+    corpus["label"] = "Some rye may perhaps grow in that far valley too."
+    corpus |= {f"m{n}": "Wool." for n in range(400 - len(corpus))}
+    assert len(corpus) == 400
+    run = {"q": ["a", *(f"n{n}" for n in range(30))]}
+    found = karat.doctor(
+        {"q": {"a": 1, "label": 1}}, corpus=corpus, runs=[run], queries={"q": "rye"}
+    )
+    doubts = [one.item for one in found.findings if one.kind == "suspicious label"]
+    assert doubts == ["label"] * doubted

@@ -384,8 +384,8 @@ def _bands(letters: Sequence[str]) -> npt.NDArray[np.uint64]:
     """Keys, some of which two texts share if they are alike.
 
     Each text's n-grams fall into bins by their hash, and the smallest of each bin is
-    kept: two texts agree in a bin about as often as their n-grams agree. Bins of short
-    texts that stay empty borrow from the next one. Three bins make a key.
+    kept: two texts agree in a bin about as often as their n-grams agree. Three bins
+    make a key.
     """
     # Texts shorter than an n-gram are padded, so that they have one.
     whole = [text.ljust(_FEW_LETTERS, "\0") for text in letters]
@@ -397,7 +397,6 @@ def _bands(letters: Sequence[str]) -> npt.NDArray[np.uint64]:
     bin_of: Ints = text * _BINS + (hashes >> np.uint32(26)).astype(np.int64)
     np.minimum.at(least, bin_of, hashes)
     table = least.reshape(-1, _BINS)
-    table = np.where(table == _EMPTY, np.roll(table, -1, axis=1), table)
     # Of 64 bins the last one is left over: 21 keys of three bins each.
     one, two, three = table[:, : _BINS - 1].astype(np.uint64).reshape(-1, 21, 3).T
     keys = (one * _FACTOR ^ two) * _FACTOR ^ three
