@@ -1,5 +1,6 @@
 """Ids in another form, of documents and of queries; and what joins chunks."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -180,3 +181,14 @@ def test_other_ids_are_no_near_misses(wanted: str, there: str) -> None:
     assert not said(karat.evaluate(run, gold, metrics="rr"))
     queries = {there: ["b"], "r": ["b"]}, {wanted: ["b"], "r": ["b"]}
     assert not said(karat.evaluate(*queries, metrics="rr"))
+
+
+def test_ids_of_a_file_in_another_form_are_noticed(tmp_path: Path) -> None:
+    """Whichever queries come first in it."""
+    run, gold = tmp_path / "a.run", tmp_path / "gold.qrels"
+    rows = [(f"q{n}", f"D{n}" if n % 2 else f"d{n}") for n in range(8)]
+    run.write_text("".join(f"{q} Q0 {d} 1 0.5 tag\n" for q, d in rows[::-1]))
+    gold.write_text("".join(f"q{n} 0 d{n} 1\n" for n in range(8)))
+    result = karat.evaluate(run, gold, metrics="rr")
+    assert result.means == {"rr": 0.5}
+    assert said(result).startswith("4 gold ids are not in the run as written, but in ")

@@ -473,3 +473,16 @@ def test_documents_without_text_are_refused() -> None:
     run = DocumentRun({"q": [Document("a")]})
     with pytest.raises(DataError, match="1 query has no text, and span compares texts"):
         SpanMatcher().match(run, gold, judged=True, policies=Policies())
+
+
+def test_three_of_the_queries_are_named_that_lack_something() -> None:
+    names = ("a", "b", "c", "d")
+    spans = Gold(spans={q: (GoldSpan("s", "d", 0, 10),) for q in names})
+    run = DocumentRun({q: [Document("x", "some text")] for q in names})
+    with pytest.raises(DataError, match=r"4 queries do not say .* are: a, b, c;"):
+        SpanMatcher().match(run, spans, judged=True, policies=Policies())
+    passages = {q: (Item("p", FOX),) for q in names}
+    gold = Gold(passages=passages, documents={"a": {"x": 1.0}})
+    run = DocumentRun({q: [Document("x")] for q in names})
+    with pytest.raises(DataError, match=r"4 queries have no text, .*: a, b, c;"):
+        SpanMatcher().match(run, gold, judged=True, policies=Policies())
