@@ -555,3 +555,14 @@ def test_where_kinds_of_queries_and_documents_begin_and_end() -> None:
         "document length: medium": 100,
         "document length: long": 80,
     }
+
+
+@pytest.mark.parametrize(("more", "damaged"), [(3, True), (4, False)])
+def test_a_short_text_is_not_cut_off_where_a_tenth_of_all_are_short(
+    more: int, *, damaged: bool
+) -> None:
+    """Four of 44, and five of 45."""
+    corpus = {name: text.rstrip(".") for name, text in NOTES.items()}
+    corpus |= {f"short-{n}": "hay" for n in range(more)}
+    (told,) = causes({**corpus, "gold": "rye"}, "When?")
+    assert told.startswith("damaged text: its text is cut off") == damaged
