@@ -159,6 +159,9 @@ def test_a_brief_text_is_found_in_itself(gold: str) -> None:
         ("5", "it is 1e-5", False),
         ("18", "for ages 18+", True),
         ("a", "ba a", True),
+        ("5 days", "it takes <b>5</b> days", True),
+        ("5 & 6", "it takes 5 &amp; 6 days", True),
+        ("5 days", "it takes [5](a.b/c) days", True),
         ("a", "aaa", False),
     ],
 )
