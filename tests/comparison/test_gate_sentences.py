@@ -69,6 +69,17 @@ def drop(
                 "(p = 0.3750); 3 queries lost: q2 -0.3000, q4 -0.2000, q0 -0.1000"
             ),
         ),
+        # Of 10,000 draws 500 are as extreme: p is 0.05 exactly.
+        (
+            [0.0] * 31 + [-0.25] * 38 + [0.25] * 22,
+            0.01,
+            "fail",
+            (
+                "ap dropped by 0.0440 on 91 queries, more than 0.01: beyond chance "
+                "(p = 0.0500); 38 queries lost: q31 -0.2500, q32 -0.2500, q33 -0.2500, "
+                "q34 -0.2500, q35 -0.2500, 33 more"
+            ),
+        ),
         (
             [-0.4] + [0.0] * 19,
             0.01,

@@ -314,6 +314,12 @@ def test_no_common_topic_is_an_error_and_no_common_document_a_warning(
         rows = values("bpref", qrels={"q1": {"z": 1.0}}, run=ranked("a"))
     assert rows == ["0.0000"]
     assert "no judged document occurs in the run" in caplog.text
+    # What reads no other judgements looks for what is relevant.
+    qrels = {"q1": {"a": 0.0, "z": 1.0}}
+    for measure in ("map", "11pt_avg"):
+        caplog.clear()
+        assert values(measure, qrels=qrels, run=ranked("a")) == ["0.0000"]
+        assert "no relevant document occurs in the run" in caplog.text
 
 
 def test_an_error_comes_before_any_output() -> None:
