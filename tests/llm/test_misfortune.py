@@ -151,8 +151,11 @@ def test_a_damaged_journal_is_a_sentence(
     path.write_bytes(whole[:4096] + b"\xff" * (len(whole) - 4096))
     with pytest.raises(FormatError, match="cannot be read as a journal"):
         run_jobs_sync(jobs(300), Scripted(), how())
-    with pytest.raises(FormatError, match="cannot be read as a journal"):
-        Journal(path).contents()
+    with (
+        Journal(path) as journal,
+        pytest.raises(FormatError, match="cannot be read as a journal"),
+    ):
+        journal.contents()
 
 
 class Wordy(Scripted):
