@@ -566,3 +566,10 @@ def test_a_short_text_is_not_cut_off_where_a_tenth_of_all_are_short(
     corpus |= {f"short-{n}": "hay" for n in range(more)}
     (told,) = causes({**corpus, "gold": "rye"}, "When?")
     assert told.startswith("damaged text: its text is cut off") == damaged
+
+
+def test_reranked_perfectly_all_that_was_retrieved_is_on_top() -> None:
+    run, gold = {"q": ["x", "a", "y", "b"]}, {"q": {"a": 2, "b": 1}}
+    found = karat.diagnose(run, gold=gold, k=2)
+    assert found.oracle == pytest.approx({"recall": 1.0, "ndcg": 1.0})
+    assert min(found.headroom[part] for part in ("ordering", "cutoff")) > 0.1
