@@ -264,6 +264,7 @@ def test_rows_say_what_the_value_says() -> None:
     gold: dict[str, Any] = {name: {"a": 1} for name in ids} | {"none": {"a": 0}}
     run = {name: ["b", "a"] for name in ids[:2]}
     result = karat.evaluate(run, gold=gold, metrics=["rr", "rbp(p=0.5)"])
+    assert '"run": "é",' in replace(result, run="é").to_json()
     saved = json.loads(result.to_json())
     assert saved == result.to_dict()
     assert saved["queries"] == [
