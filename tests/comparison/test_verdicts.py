@@ -405,3 +405,10 @@ def test_rows_hold_the_limits_where_there_are_any() -> None:
         "the kind of change was not examined: these are scores without hits",
     )
     assert compared(*values).headroom_table() is None
+
+
+def test_no_list_is_a_comparison(tmp_path: Path) -> None:
+    path = tmp_path / "list.json"
+    path.write_text("[1, 2]", "utf-8")
+    with pytest.raises(FormatError, match=r"list\.json: is not a saved comparison"):
+        Comparison.load(path)

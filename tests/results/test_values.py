@@ -37,6 +37,8 @@ def test_a_result_is_a_mapping_of_any_spelling() -> None:
     assert dict(result.items())["rr"].mean == result.means["rr"]
     with pytest.raises(UnknownNameError, match="did you mean 'ndcg@10'"):
         result["ndgc@10"]
+    with pytest.raises(UnknownNameError, match=r"result\.score\('ndcg@5'\) computes"):
+        result["ndcg@5"]
 
 
 def test_scores_are_had_by_query_and_intervals_unpack() -> None:

@@ -6,6 +6,7 @@ ids do not join, those of the run are looked at for other forms of the gold's.
 
 import re
 import unicodedata
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, filterfalse, islice, repeat
 from typing import Any, NamedTuple
@@ -306,11 +307,11 @@ def _misses(
 
 def _by_query(labels: ColumnLabels, rows: Ints) -> dict[str, set[str]]:
     """The names of some labels, by the ids of their queries."""
-    wanted: dict[str, set[str]] = {}
+    wanted: defaultdict[str, set[str]] = defaultdict(set)
     queries, names = labels.ids, labels.names
     numbers = labels.grades.query[rows].tolist()
     for number, row in zip(numbers, rows.tolist(), strict=True):
-        wanted.setdefault(queries[number], set()).add(names[row])
+        wanted[queries[number]].add(names[row])
     return wanted
 
 

@@ -125,6 +125,9 @@ class Evaluation(SavedResult, Mapping[str, MetricScores]):
             label = ""
         if label in self.columns:
             return self.columns[label]
+        if label:
+            see = f"result.score({metric!r}) computes it"
+            raise UnknownNameError("score", metric, (), see)
         raise UnknownNameError("score", str(metric), self.columns)
 
     def __contains__(self, metric: object) -> bool:
