@@ -26,7 +26,7 @@ from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 
-from karat.data.arrays import INEXACT, Floats, Ints, as_floats, count_by
+from karat.data.arrays import INEXACT, Ints, as_floats, count_by
 from karat.data.gold import ColumnLabels
 from karat.data.policies import Policies
 from karat.data.runs import (
@@ -223,7 +223,7 @@ def rank_order(
     scores: Iterable[float], documents: Sequence[str | bytes], policies: Policies
 ) -> list[int]:
     """The positions of the documents, best first; the same ones keep their order."""
-    keys: list[Any] = _as_compared(scores, policies).tolist()
+    keys: list[Any] = _as_compared(scores, policies)
     if policies.ties != "input":
         keys = [*zip(keys, documents, strict=True)]
     return sorted(range(len(keys)), key=keys.__getitem__, reverse=True)
@@ -243,7 +243,7 @@ def count_before(
         ends = found.cumsum()
         for number in np.unique(ends.searchsorted(tied, "right")).tolist():
             mine = slice(int(ends[number] - found[number]), int(ends[number]))
-            equal = {*_as_compared(scores[mine], policies).tolist()}
+            equal = {*_as_compared(scores[mine], policies)}
             before = _count_in_ties(rankings[number], equal, policies)
             better[mine] += [before[names[label]] for label in item[mine].tolist()]
     return better, tied
@@ -261,7 +261,7 @@ def _count_better(
     better: list[int] = []
     tied: list[int] = []
     checksum = 0.0
-    compared = scores if exact else _as_compared(scores, policies).tolist()
+    compared = scores if exact else _as_compared(scores, policies)
     ranges: Iterator[Any] = zip(compared, compared, strict=True)
     if exact and policies.precision == "single":
         ranges = _equal_in_single(scores)
@@ -279,8 +279,10 @@ def _count_better(
                 ordered = np.sort(floats).tolist()
             else:
                 ordered.sort()
+            last = None
             for low, high in islice(ranges, number):
-                end = bisect_right(ordered, high)
+                if high != last:
+                    end, last = bisect_right(ordered, high), high
                 if end > 1 and ordered[end - 2] >= low:
                     tied.append(len(better))
                 better.append(len(ordered) - end)
@@ -311,7 +313,7 @@ def _count_in_ties(
 ) -> dict[str, int]:
     """For each document with one of the scores: how many of its equals come first."""
     equals: dict[float, list[str]] = {score: [] for score in scores}
-    compared = _as_compared(ranking.values(), policies).tolist()
+    compared = _as_compared(ranking.values(), policies)
     if len(equals) == 1:
         alike = map(scores.__contains__, compared)
         equals = {score: [*compress(ranking, alike)] for score in equals}
@@ -327,13 +329,13 @@ def _count_in_ties(
     return before
 
 
-def _as_compared(scores: Iterable[Any], policies: Policies) -> Floats:
+def _as_compared(scores: Iterable[Any], policies: Policies) -> list[float]:
     """The scores as floats, in the precision in which they are compared."""
-    floats = as_floats(scores)
     if policies.precision == "single":
         with np.errstate(over="ignore"):
-            return floats.astype(np.float32).astype(np.float64)
-    return floats
+            single = as_floats(scores).astype(np.float32)
+            scores = single.astype(np.float64).tolist()
+    return [*map(float, scores)]
 
 
 class RankedRun(_MemoryRun[Sequence[str]]):
