@@ -2,7 +2,7 @@
 
 import pytest
 
-from karat import Comparison, compare
+from karat import Comparison, compare, evaluate
 from karat.extend import Query
 
 QUERIES = {
@@ -175,3 +175,11 @@ def test_a_plan_is_for_a_difference_of_two_hundredths(both: Comparison) -> None:
     assert [row[0] for row in both.plan().rows][:2] == ["rr up", "rr down"]
     same = compare(OLD, OLD, gold=GOLD, metrics="rr")
     assert same.plan().rows == [["rr", "0.0000", "20", "10"]]
+
+
+def test_of_many_changed_queries_the_table_says_how_many_there_are() -> None:
+    gold = {f"q{n}": ["a"] for n in range(30)}
+    runs = [{q: [*order] for q in gold} for order in ("xa", "ax")]
+    old, new = (evaluate(r, gold=gold, metrics=["rr", "hit@5"]) for r in runs)
+    title = compare(old, new).movers_table().title
+    assert title.endswith("by rr, losses first: 10 of 30; -o FILE.html has all")

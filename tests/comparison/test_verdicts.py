@@ -1,5 +1,6 @@
 """Where a verdict begins and ends, and what is said of it, at each bound."""
 
+import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -411,4 +412,8 @@ def test_no_list_is_a_comparison(tmp_path: Path) -> None:
     path = tmp_path / "list.json"
     path.write_text("[1, 2]", "utf-8")
     with pytest.raises(FormatError, match=r"list\.json: is not a saved comparison"):
+        Comparison.load(path)
+    saved = json.loads(karat.compare(*(scored(n, wins(0, 20)) for n in "ab")).to_json())
+    path.write_text(json.dumps(saved | {"schema_version": 1}), "utf-8")
+    with pytest.raises(FormatError, match="is not a saved comparison of this karat"):
         Comparison.load(path)
