@@ -14,8 +14,8 @@ from packaging.requirements import Requirement
 
 MODULES = {"pyyaml": "yaml", "scipy": "scipy.stats", "resvg-py": "resvg_py"}
 NAMES = (
-    *("numpy", "click", "rich", "pyyaml", "rapidfuzz", "msgspec", "pyarrow", "pandas"),
-    *("httpx", "bm25s", "scipy", "numba", "polars", "duckdb", "pytrec_eval"),
+    *("numpy", "click", "rich", "pyyaml", "rapidfuzz", "pyarrow", "pandas"),
+    *("httpx", "bm25s", "scipy", "numba", "polars"),
 )
 
 
@@ -57,7 +57,7 @@ def main() -> None:
             every = with_dependencies(name, set())
             size, whole = megabytes(name), sum(map(megabytes, every))
         except PackageNotFoundError as missing:
-            print(f"{name}: {missing} is not installed")
+            print(f"{name}: {missing}")
             continue
         time = seconds(f"import {MODULES.get(name, name)}") - alone
         print(f"{name} {distribution(name).version}: {1000 * time:.0f} ms, ", end="")
