@@ -40,7 +40,7 @@ class Change(NamedTuple):
     after: float | None
 
 
-class Scoring(NamedTuple):
+class StoredScoring(NamedTuple):
     """How a run is scored again: the average of each metric that can be."""
 
     policies: Policies
@@ -53,14 +53,14 @@ class RunFacts(NamedTuple):
 
     project: int
     depth: int
-    scoring: Scoring
+    scoring: StoredScoring
     scores: Evaluation
 
 
 def score_again(
     rankings: Mapping[str, Sequence[Document] | None],
     gold: Gold,
-    scoring: Scoring,
+    scoring: StoredScoring,
     facts: Mapping[str, Query],
     **options: Any,
 ) -> Evaluation:
@@ -77,10 +77,10 @@ def score_again(
     )
 
 
-def scoring_of(text: str) -> Scoring:
+def scoring_of(text: str) -> StoredScoring:
     """How a run is scored again, as it is stored."""
     kinds = tuple[Policies, str, Mapping[str, Average]]
-    return Scoring(*from_json(kinds, text, "scoring"))
+    return StoredScoring(*from_json(kinds, text, "scoring"))
 
 
 def frozen_columns(result: Evaluation, counts: Sequence[int]) -> dict[str, str]:
